@@ -1,0 +1,67 @@
+#include "core/weights/layout.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace holdfast {
+namespace {
+
+enum class Rule { ColumnParallel, RowParallel, Replicated };
+
+struct NamedRule {
+  std::string_view module;
+  Rule rule;
+};
+constexpr auto kRules = std::to_array<NamedRule>({
+    {"q_proj", Rule::ColumnParallel},
+    {"k_proj", Rule::ColumnParallel},
+    {"v_proj", Rule::ColumnParallel},
+    {"gate_proj", Rule::ColumnParallel},
+    {"up_proj", Rule::ColumnParallel},
+    {"embed_tokens", Rule::ColumnParallel},
+    {"lm_head", Rule::ColumnParallel},
+    {"o_proj", Rule::RowParallel},
+    {"down_proj", Rule::RowParallel},
+    {"gate", Rule::Replicated},
+});
+
+// "model.layers.0.mlp.down_proj.weight" -> "down_proj": the module that owns the parameter.
+std::string_view module_of(std::string_view name) {
+  const std::size_t last = name.rfind('.');
+  if (last == std::string_view::npos) return {};
+  const std::string_view owner = name.substr(0, last);
+  const std::size_t before = owner.rfind('.');
+  return before == std::string_view::npos ? owner : owner.substr(before + 1);
+}
+
+bool is_norm(std::string_view module) {
+  return module == "norm" || module.ends_with("_norm") || module.ends_with("layernorm");
+}
+
+Cut cut_by(Rule rule, std::size_t rank) {
+  switch (rule) {
+    case Rule::ColumnParallel:
+      return rank >= 1 ? Cut::Rows : Cut::Replicated;
+    case Rule::RowParallel:
+      return rank >= 2 ? Cut::Columns : Cut::Replicated;
+    case Rule::Replicated:
+      break;
+  }
+  return Cut::Replicated;
+}
+
+}  // namespace
+
+Cut cut_of(const Tensor& tensor) {
+  const std::string_view module = module_of(tensor.name);
+  const auto* known = std::find_if(kRules.begin(), kRules.end(),
+                                   [&](const NamedRule& r) { return r.module == module; });
+  Cut cut = tensor.shape.size() < 2 || is_norm(module) ? Cut::Replicated : Cut::Rows;
+  if (known != kRules.end()) cut = cut_by(known->rule, tensor.shape.size());
+  if (cut == Cut::Rows && tensor.shape[0] == 1) return Cut::Replicated;
+  if (cut == Cut::Columns && tensor.shape[1] == 1) return Cut::Replicated;
+  return cut;
+}
+
+}  // namespace holdfast
