@@ -1,0 +1,72 @@
+#include "core/plan/class_hosts.hpp"
+
+#include <algorithm>
+
+#include "core/plan/plan_builder.hpp"
+
+namespace holdfast {
+namespace {
+
+void add_slots(const PlanSpace& space, ClassHost& host) {
+  std::vector<WorkerId> members = host.holders;
+  members.insert(members.end(), host.relays.begin(), host.relays.end());
+  space.sort_by_rank(members);
+  for (const WorkerId w : members) {
+    for (const NodeId nic : space.nics(w)) host.slots.push_back({nic, w});
+  }
+  // Two members may own the same NIC (eight GPUs on four NICs): each keeps its slot, so that the
+  // stripes of a rail take turns between them.
+  std::stable_sort(host.slots.begin(), host.slots.end(), [&](const Slot& a, const Slot& b) {
+    return space.rail(a.nic) < space.rail(b.nic);
+  });
+  if (host.slots.empty()) {
+    for (const WorkerId w : members) host.slots.push_back({NodeId(), w});
+  }
+}
+
+}  // namespace
+
+const Slot& ClassHost::slot(const PlanSpace& space, std::uint32_t rail, std::uint32_t turn) const {
+  const auto on_rail = [&](const Slot& s) { return s.nic.valid() && space.rail(s.nic) == rail; };
+  const auto first = std::find_if(slots.begin(), slots.end(), on_rail);
+  if (first == slots.end()) return slots[(rail + turn) % slots.size()];
+  const auto end = std::find_if_not(first, slots.end(), on_rail);
+  return first[static_cast<std::ptrdiff_t>(turn % static_cast<std::uint32_t>(end - first))];
+}
+
+ClassHosts::ClassHosts(const PlanSpace& space, const BlockClass& c) {
+  std::vector<WorkerId> members = serving_holders(space, c);
+  members.insert(members.end(), c.receivers.begin(), c.receivers.end());
+  space.sort_by_rank(members);
+  for (const WorkerId w : members) {
+    const DomainId id = space.host(w);
+    if (hosts.empty() || hosts.back().host != id) {
+      hosts.emplace_back();
+      hosts.back().host = id;
+    }
+    const bool holds = std::binary_search(c.holders.begin(), c.holders.end(), w);
+    auto& list = holds                   ? hosts.back().holders
+                 : space.may_serve(w) ? hosts.back().relays
+                                         : hosts.back().leaves;
+    list.push_back(w);
+  }
+  const ClassHost* reference = nullptr;
+  for (ClassHost& host : hosts) {
+    if (!host.serves()) continue;
+    add_slots(space, host);
+    const bool receives = host.holders.empty();
+    remote = remote || receives;
+    const bool more = reference == nullptr || host.slots.size() > reference->slots.size();
+    if (reference == nullptr || (receives && !reference->holders.empty()) ||
+        (receives == reference->holders.empty() && more)) {
+      reference = &host;
+    }
+  }
+  for (const Slot& slot : reference->slots) {
+    rails.push_back(slot.nic.valid() ? space.rail(slot.nic)
+                                     : static_cast<std::uint32_t>(rails.size()));
+  }
+  if (remote) rails.erase(std::unique(rails.begin(), rails.end()), rails.end());
+}
+
+}  // namespace holdfast

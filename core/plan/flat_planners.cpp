@@ -1,0 +1,96 @@
+#include "core/plan/flat_planners.hpp"
+
+#include <map>
+#include <tuple>
+
+#include "core/plan/plan_builder.hpp"
+#include "core/plan/two_tree.hpp"
+
+namespace holdfast {
+namespace {
+
+// parents[i] is the position (0: the holder) from which position i of a holder's part reads.
+using Parents = std::vector<std::uint32_t>;
+
+// Joins each holder to its part of the relays by `parents_of(part size)`, then hangs the receivers
+// that may not serve under holders and relays in turn.
+template <class ParentsOf>
+void add_trees(const PlanSpace& space, PathChooser& paths, PlanBuilder& builder, StripeId stripe,
+               const BlockClass& c, const ParentsOf& parents_of) {
+  const std::vector<WorkerId> holders = serving_holders(space, c);
+  const auto [relays, leaves] = split_receivers(space, c);
+  const std::vector<Part> parts = equal_parts(relays.size(), holders.size());
+  for (std::size_t h = 0; h < holders.size(); ++h) {
+    const Parents parents = parents_of(parts[h].count);
+    const auto at = [&](std::uint32_t position) {
+      return position == 0 ? holders[h] : relays[parts[h].first + position - 1];
+    };
+    for (std::uint32_t i = 1; i <= parts[h].count; ++i) {
+      builder.add_edge(stripe, at(i), at(parents[i]), paths.any(at(parents[i]), at(i)));
+    }
+  }
+  std::vector<WorkerId> sources = relays.empty() ? holders : relays;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const WorkerId parent = sources[i * sources.size() / leaves.size()];
+    builder.add_edge(stripe, leaves[i], parent, paths.any(parent, leaves[i]));
+  }
+}
+
+std::uint32_t classes_of(const PlanSpace& space) {
+  return static_cast<std::uint32_t>(space.demand().classes.size());
+}
+
+}  // namespace
+
+Plan plan_star(const PlanSpace& space) {
+  PlanBuilder builder(space);
+  PathChooser paths(space);
+  for (std::uint32_t k = 0; k < classes_of(space); ++k) {
+    const BlockClass& c = space.demand().classes[k];
+    const StripeId stripe = builder.add_stripes(ClassId(k), 1).front();
+    const std::vector<WorkerId> holders = serving_holders(space, c);
+    std::map<WorkerId, std::uint32_t> readers;
+    for (const WorkerId receiver : c.receivers) {
+      const auto cost = [&](WorkerId h) {
+        return std::tuple(space.distance(h, receiver), readers[h], h);
+      };
+      WorkerId best = holders.front();
+      for (const WorkerId h : holders) {
+        if (cost(h) < cost(best)) best = h;
+      }
+      ++readers[best];
+      builder.add_edge(stripe, receiver, best, paths.any(best, receiver));
+    }
+  }
+  return std::move(builder).finish();
+}
+
+Plan plan_chain(const PlanSpace& space) {
+  PlanBuilder builder(space);
+  PathChooser paths(space);
+  for (std::uint32_t k = 0; k < classes_of(space); ++k) {
+    const StripeId stripe = builder.add_stripes(ClassId(k), 1).front();
+    add_trees(space, paths, builder, stripe, space.demand().classes[k], [](std::uint32_t n) {
+      Parents parents(n + 1, 0);
+      for (std::uint32_t i = 1; i <= n; ++i) parents[i] = i - 1;
+      return parents;
+    });
+  }
+  return std::move(builder).finish();
+}
+
+Plan plan_two_tree(const PlanSpace& space) {
+  PlanBuilder builder(space);
+  PathChooser paths(space);
+  for (std::uint32_t k = 0; k < classes_of(space); ++k) {
+    TreeSide side = TreeSide::First;
+    for (const StripeId stripe : builder.add_stripes(ClassId(k), 2)) {
+      add_trees(space, paths, builder, stripe, space.demand().classes[k],
+                [side](std::uint32_t n) { return two_tree_parents(n, side); });
+      side = TreeSide::Second;
+    }
+  }
+  return std::move(builder).finish();
+}
+
+}  // namespace holdfast
