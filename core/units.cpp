@@ -240,7 +240,7 @@ std::string to_string(Time time) {
   const bool negative = time < Time(0);
   const auto magnitude = negative ? 0 - static_cast<std::uint64_t>(time.picoseconds())
                                   : static_cast<std::uint64_t>(time.picoseconds());
-  return (negative ? "-" : "") + exact(magnitude, kTimeUnits);
+  return fmt::format("{}{}", negative ? "-" : "", exact(magnitude, kTimeUnits));
 }
 
 std::string rounded(Bytes bytes) {
@@ -255,7 +255,7 @@ std::string rounded(Time time) {
   constexpr std::array<const char*, 5> kNames{"ps", "ns", "us", "ms", "s"};
   if (time == Time::never()) return "never";
   const auto value = static_cast<double>(time.picoseconds());
-  return (value < 0 ? "-" : "") + three_digits(std::abs(value), kNames);
+  return fmt::format("{}{}", value < 0 ? "-" : "", three_digits(std::abs(value), kNames));
 }
 
 }  // namespace holdfast
