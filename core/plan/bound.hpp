@@ -29,7 +29,7 @@ namespace holdfast {
 enum class CutKind {
   Receiver,  // one worker
   Group,     // the workers of one group
-  Domain,    // the receivers of one domain
+  Domain,    // the receivers of one domain, of all, or of all outside a domain
   Copies,    // all missing bytes of a domain against what can serve or enter
   Digest,    // a worker's missing bytes against its digest rate
 };
@@ -58,6 +58,8 @@ struct Cut {
   Time time;                        // the bound; never() if nothing carries the bytes
 };
 
+// Whether some plan is known to reach the bound up to the fill of its pipeline; lower_bound() does
+// not know any plan and says Unknown.
 enum class Attainable { Unknown, Proven };
 
 struct Bound {
@@ -70,26 +72,26 @@ struct Bound {
 
 // How hard to look for the tightest cut of each set of receivers. Every answer is a lower bound.
 enum class BoundMode {
-  Auto,        // Exact where that is cheap (a few hundred GPUs at most), else Structured
+  Auto,        // Exact where that is cheap (up to about 80 GPUs), else Structured
   Exact,       // a maximum flow through the whole topology for each set
   Structured,  // exact inside the hosts of S and inside those of the holders, the rest merged; and
                // closed forms for what enters and leaves each domain
 };
 
 // Throws Error(BadValue) naming the node if blocks are verified and a receiver's digest rate is
-// zero. Ties between cuts go to receivers, then groups, hosts, racks, pods and datacenters, then
-// copies and digests, and within them to the lower number. The time does not depend on the order of
-// nodes, links and workers.
+// zero. Of equal cuts the first found stands: host by host (by number) its receivers, its groups
+// and the host itself; groups over several hosts; racks, pods, datacenters; all receivers; copies;
+// digests. The time does not depend on the order of nodes and links.
 //
 // Structured: near-linear in nodes + links + receivers for topologies whose hosts are alike (a flow
 // inside a host is computed once for like sinks); at worst a maximum flow through one host a sink.
 [[nodiscard]] Bound lower_bound(const Topology& topology, const Demand& demand,
                                 BoundMode mode = BoundMode::Auto);
 
-// Adds a certificate up again from the topology and the demand alone, by a different way: removes
-// the cut's channels and checks that no holder outside S of any class that S misses reaches S, that
-// the bytes are what S misses, and that capacity, latency and time follow. Returns what is wrong,
-// or nothing.
+// Adds a certificate up again from the topology and the demand alone, by a different way: takes the
+// cut's channels away and checks that no holder of a counted class reaches S, that S misses the
+// counted classes and these have so many bytes, and that capacity, latency and time follow. Returns
+// what is wrong, or nothing. O((links log nodes + receivers) x distinct sets of holders).
 [[nodiscard]] std::optional<std::string> refute(const Cut& cut, const Topology& topology,
                                                 const Demand& demand);
 

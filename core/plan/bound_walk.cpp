@@ -17,7 +17,7 @@ bool is_host_switch(NodeKind kind) {
 
 }  // namespace
 
-Walk::Walk(const Topology& topology, const Demand& demand, const std::vector<WorkerId>& sink)
+Walk::Walk(const Topology& topology, const Demand& demand)
     : topology_(&topology), relays_(topology.nodes().size()), peers_(topology.nodes().size()) {
   for (const BlockClass& c : demand.classes) {
     for (const WorkerId w : c.receivers) {
@@ -25,7 +25,6 @@ Walk::Walk(const Topology& topology, const Demand& demand, const std::vector<Wor
       if (worker.may_serve) relays_[worker.node.index()] = true;
     }
   }
-  for (const WorkerId w : sink) relays_[demand.workers[w.index()].node.index()] = false;
   for (std::size_t d = 0; d < topology.domains().size(); ++d) {
     if (topology.domains()[d].level == Level::Host) find_peers(DomainId(d));
   }

@@ -14,9 +14,9 @@ namespace holdfast::bound {
 
 class Walk {
  public:
-  // Workers that receive something and may serve pass bytes on, those of the sink excepted. Keeps a
-  // reference to the topology. O(nodes + receivers + pairs of GPUs of a host).
-  Walk(const Topology& topology, const Demand& demand, const std::vector<WorkerId>& sink);
+  // Workers that receive something and may serve pass bytes on. Keeps a reference to the topology.
+  // O(nodes + receivers + pairs of GPUs of a host).
+  Walk(const Topology& topology, const Demand& demand);
 
   // The least latency from any of the holders to each node's arrival, once; never() where nothing
   // leads. `gone`: by channel, what is taken away. O(links log nodes).

@@ -45,9 +45,9 @@ ClassHosts::ClassHosts(const PlanSpace& space, const BlockClass& c) {
       hosts.back().host = id;
     }
     const bool holds = std::binary_search(c.holders.begin(), c.holders.end(), w);
-    auto& list = holds                   ? hosts.back().holders
+    auto& list = holds                ? hosts.back().holders
                  : space.may_serve(w) ? hosts.back().relays
-                                         : hosts.back().leaves;
+                                      : hosts.back().leaves;
     list.push_back(w);
   }
   const ClassHost* reference = nullptr;

@@ -30,7 +30,9 @@ struct Flows {
   double largest = 0;                    // bytes of the largest flow
 };
 
-double rate_of(Rate rate) { return static_cast<double>(rate.bytes_per_second()); }
+double rate_of(Rate rate) {
+  return static_cast<double>(rate.bytes_per_second());
+}
 
 void add_stripe(Flows& all, const Stripe& stripe, const Demand& demand, const Router& router,
                 std::vector<std::int64_t>& flow_of_worker, Prediction& prediction) {
@@ -45,8 +47,7 @@ void add_stripe(Flows& all, const Stripe& stripe, const Demand& demand, const Ro
     flow.blocks = static_cast<double>(blocks.size());
     flow.first_resource = all.resources.size();
     const NodeId child = demand.workers[edge.child.index()].node;
-    const auto route =
-        router.route(demand.workers[edge.parent.index()].node, child, edge.path);
+    const auto route = router.route(demand.workers[edge.parent.index()].node, child, edge.path);
     if (route) {
       for (const ChannelId channel : *route) {
         all.resources.push_back(channel.value());
@@ -59,8 +60,7 @@ void add_stripe(Flows& all, const Stripe& stripe, const Demand& demand, const Ro
       flow.latency = router.latency(*route).seconds();
     }
     if (demand.verify) {
-      all.resources.push_back(static_cast<std::uint32_t>(topology.channels()) +
-                              edge.child.value());
+      all.resources.push_back(static_cast<std::uint32_t>(topology.channels()) + edge.child.value());
       flow.digest = flow.bytes / flow.blocks / rate_of(topology.node(child).digest_rate);
     }
     flow.end_resource = all.resources.size();
@@ -187,7 +187,8 @@ Prediction predict(const Plan& plan, const Demand& demand, const Router& router)
     all.capacity[c] = rate_of(topology.links()[c / 2].capacity);
   }
   for (std::size_t w = 0; w < demand.workers.size(); ++w) {
-    all.capacity[topology.channels() + w] = rate_of(topology.node(demand.workers[w].node).digest_rate);
+    all.capacity[topology.channels() + w] =
+        rate_of(topology.node(demand.workers[w].node).digest_rate);
   }
   std::vector<std::int64_t> flow_of_worker(demand.workers.size(), -1);
   for (const Stripe& stripe : plan.stripes) {

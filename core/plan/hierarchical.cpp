@@ -17,9 +17,9 @@ namespace {
 
 // Hosts of one class that lie in one domain of the level at which a stripe enters once.
 struct Site {
-  std::vector<const ClassHost*> sources;   // with holders
+  std::vector<const ClassHost*> sources;    // with holders
   std::vector<const ClassHost*> receivers;  // without, but with relays
-  std::optional<std::size_t> fed_from;     // the site whose hosts feed it; none where it has sources
+  std::optional<std::size_t> fed_from;  // the site whose hosts feed it; none where it has sources
 };
 
 // One tree of one class.
@@ -88,8 +88,8 @@ class Planner {
   std::uint32_t repeats_;
 };
 
-// How often a class's stripes must be repeated so that all stripes together have half as many streams
-// again as fill the WAN: a stream that pauses or ends early must not leave it idle.
+// How often a class's stripes must be repeated so that all stripes together have half as many
+// streams again as fill the WAN: a stream that pauses or ends early must not leave it idle.
 std::uint32_t Planner::wan_repeats() const {
   const Topology& topology = space_.topology();
   std::unordered_map<DomainId, std::uint64_t> needed_by_datacenter;
@@ -319,7 +319,9 @@ void Planner::add_leaves(const ClassHosts& hosts, const std::vector<Strand>& str
 
 }  // namespace
 
-Plan plan_hierarchical(const PlanSpace& space, Level sites) { return Planner(space, sites).plan(); }
+Plan plan_hierarchical(const PlanSpace& space, Level sites) {
+  return Planner(space, sites).plan();
+}
 
 Plan plan_hierarchical(const PlanSpace& space) {
   constexpr std::array kLevelsTried{Level::Datacenter, Level::Pod, Level::Rack};
@@ -334,8 +336,8 @@ Plan plan_hierarchical(const PlanSpace& space) {
       domains.push_back(site_around(space.topology(), host, level));
     }
     std::sort(domains.begin(), domains.end());
-    const auto sites = static_cast<std::size_t>(std::unique(domains.begin(), domains.end()) -
-                                                domains.begin());
+    const auto sites =
+        static_cast<std::size_t>(std::unique(domains.begin(), domains.end()) - domains.begin());
     if (best && (sites == sites_before || sites > kMostSites)) continue;
     sites_before = sites;
     Plan plan = plan_hierarchical(space, level);

@@ -4,9 +4,11 @@
 // trees, and as many times over as a WAN needs streams to fill. A stripe
 //   - crosses the boundary of each host once, through the NIC of its rail, and spreads inside the
 //     host over NVLink from the GPU next to that NIC;
-//   - runs between hosts along its tree over the hosts of a site in domain order, so that each uplink
+//   - runs between hosts along its tree over the hosts of a site in domain order, so that each
+//   uplink
 //     carries each byte about once;
-//   - enters each further site once, from the host with the least to send; sites are datacenters, or
+//   - enters each further site once, from the host with the least to send; sites are datacenters,
+//   or
 //     pods where the crossings of one tree exceed what their uplinks carry.
 // Which level the sites have is decided by the cost model.
 //

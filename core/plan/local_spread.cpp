@@ -8,14 +8,16 @@ namespace holdfast {
 void LocalSpread::add(const ClassHost& host, std::vector<StripeEntry> stripes, Bytes class_bytes) {
   const std::size_t members = host.holders.size() + host.relays.size();
   const bool from_holders = !host.holders.empty();
-  const std::size_t copies = host.relays.size() + (from_holders ? 1 : 0);  // a relay less: it enters
+  const std::size_t copies =
+      host.relays.size() + (from_holders ? 1 : 0);  // a relay less: it enters
   Bytes& share = fair_share_[host.host];
   share += class_bytes * (copies - 1) / members;
   limit_ = share;
   // What must come from a holder comes first: it has the least choice.
   const auto enters_at_relay = [&](const StripeEntry& entry) {
-    return std::binary_search(host.relays.begin(), host.relays.end(), entry.gateway,
-                              [&](WorkerId a, WorkerId b) { return space_.rank(a) < space_.rank(b); });
+    return std::binary_search(
+        host.relays.begin(), host.relays.end(), entry.gateway,
+        [&](WorkerId a, WorkerId b) { return space_.rank(a) < space_.rank(b); });
   };
   std::stable_partition(stripes.begin(), stripes.end(), enters_at_relay);
   for (std::size_t k = 0; k < stripes.size(); ++k) add_stripe(host, stripes[k], k);

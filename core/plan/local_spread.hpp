@@ -3,8 +3,8 @@
 // Every relay of the host needs every stripe. The worker that a stripe entered through (or the
 // holder) serves the others itself as long as that is not more than its fair share of what the
 // host's members must send in all; beyond it, workers that already have the stripe take over. For
-// eight GPUs with a stripe each this is an all-gather; for one holder it is a scatter followed by an
-// all-gather, with a chain for the stripe that has nowhere else to enter.
+// eight GPUs with a stripe each this is an all-gather; for one holder it is a scatter followed by
+// an all-gather, with a chain for the stripe that has nowhere else to enter.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +46,9 @@ class LocalSpread {
   const PlanSpace& space_;
   PathChooser& paths_;
   PlanBuilder& builder_;
-  std::vector<Bytes> sent_;                       // inside hosts, by worker
+  std::vector<Bytes> sent_;                         // inside hosts, by worker
   std::unordered_map<DomainId, Bytes> fair_share_;  // of each member of a host, all classes so far
-  Bytes limit_;                                   // of the host being worked on
+  Bytes limit_;                                     // of the host being worked on
 };
 
 }  // namespace holdfast

@@ -1,9 +1,10 @@
 // A plan: who reads which block from whom over which path, in what order. Pure data.
 //
-// A stripe is an ordered set of blocks of one class that travel one tree. Each receiver of the
-// class has exactly one edge in each of the class's stripes; the roots are holders, which have
-// none. On an edge blocks go in ascending order; nothing else is ordered: edges run concurrently,
-// and a child reads a block as soon as its parent has it.
+// A stripe is an ordered set of blocks of one class that travel one tree. Each receiver of
+// the class gets each of its blocks over exactly one edge; the roots are holders, which have none.
+// Our planners put every receiver into every stripe of the class. Edges ascend by child. On an edge
+// blocks go in ascending order; nothing else is ordered: edges run concurrently, and a child reads
+// a block as soon as its parent has it.
 #pragma once
 
 #include <cstdint>

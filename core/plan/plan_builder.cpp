@@ -22,7 +22,8 @@ std::vector<StripeId> PlanBuilder::add_stripes(ClassId block_class, std::uint32_
   const std::uint32_t blocks = block_count(space_.demand().classes[block_class.index()]);
   const std::uint32_t step = std::clamp(stripes, 1U, blocks);
   std::vector<StripeId> ids;
-  for (std::uint32_t k = 0; k < step; ++k) ids.push_back(add_stripe(block_class, {k, step, blocks}));
+  for (std::uint32_t k = 0; k < step; ++k)
+    ids.push_back(add_stripe(block_class, {k, step, blocks}));
   return ids;
 }
 

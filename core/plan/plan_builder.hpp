@@ -40,8 +40,8 @@ struct SplitReceivers {
 };
 [[nodiscard]] SplitReceivers split_receivers(const PlanSpace& space, const BlockClass& c);
 
-// Cuts a list of `count` items into consecutive parts for the roots, as equal as possible. The roots
-// are in the same order, so that each serves the part of the list that lies near it.
+// Cuts a list of `count` items into consecutive parts for the roots, as equal as possible. The
+// roots are in the same order, so that each serves the part of the list that lies near it.
 struct Part {
   std::uint32_t first = 0;
   std::uint32_t count = 0;

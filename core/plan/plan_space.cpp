@@ -55,7 +55,9 @@ class NicDistances {
   std::vector<std::unordered_map<NodeId, std::uint32_t>> hops_;
 };
 
-std::uint64_t pair_key(NodeId a, NodeId b) { return (std::uint64_t{a.value()} << 32) | b.value(); }
+std::uint64_t pair_key(NodeId a, NodeId b) {
+  return (std::uint64_t{a.value()} << 32) | b.value();
+}
 
 // The switch (or, cabled back to back, the NIC) that a NIC's traffic meets first.
 NodeId first_hop(const Topology& topology, NodeId nic) {
@@ -135,8 +137,8 @@ void PlanSpace::share_nics_of_host(DomainId host_id, std::span<const WorkerId> w
     std::size_t best = nics.size();
     for (std::size_t k = 0; k < nics.size(); ++k) {
       if (!out[k] || distance(k, gpu) == kUnreached) continue;
-      if (best == nics.size() || std::pair(distance(k, gpu), users[k]) <
-                                     std::pair(distance(best, gpu), users[best])) {
+      if (best == nics.size() ||
+          std::pair(distance(k, gpu), users[k]) < std::pair(distance(best, gpu), users[best])) {
         best = k;
       }
     }
@@ -156,9 +158,8 @@ void PlanSpace::share_nics_of_host(DomainId host_id, std::span<const WorkerId> w
     WorkerId best;
     for (const WorkerId w : workers) {
       if (distance(k, node(w)) == kUnreached) continue;
-      if (!best.valid() ||
-          std::pair(distance(k, node(w)), nics_[w.index()].size()) <
-              std::pair(distance(k, node(best)), nics_[best.index()].size())) {
+      if (!best.valid() || std::pair(distance(k, node(w)), nics_[w.index()].size()) <
+                               std::pair(distance(k, node(best)), nics_[best.index()].size())) {
         best = w;
       }
     }
@@ -188,8 +189,7 @@ std::optional<Path> PathChooser::local(WorkerId parent, WorkerId child) const {
   return path;
 }
 
-std::uint32_t PathChooser::least_used(NodeId from_switch, NodeId to_switch,
-                                      std::uint32_t choices) {
+std::uint32_t PathChooser::least_used(NodeId from_switch, NodeId to_switch, std::uint32_t choices) {
   constexpr std::uint32_t kMostCompared = 64;
   const auto key = [](NodeId node, bool down, std::uint32_t choice) {
     return (std::uint64_t{node.value()} << 32) | (down ? 1ULL << 31 : 0) | choice;
@@ -217,7 +217,8 @@ std::optional<Path> PathChooser::fabric(NodeId parent_nic, NodeId child_nic) {
   const std::uint32_t choices = known->second;
   if (choices == 0) return std::nullopt;
   const std::uint32_t choice = choices == 1 ? 0 : least_used(from, to, choices);
-  // Streams of one pair of ports are numbered apart; adding a multiple of `choices` keeps the route.
+  // Streams of one pair of ports are numbered apart; adding a multiple of `choices` keeps the
+  // route.
   const std::uint32_t again = streams_[pair_key(parent_nic, child_nic)]++;
   return Path{parent_nic, child_nic, choice + again * choices};
 }

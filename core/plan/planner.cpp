@@ -14,18 +14,22 @@
 namespace holdfast {
 namespace {
 
-constexpr std::array kNamed{
-    std::pair{Policy::Star, "star"}, std::pair{Policy::Chain, "chain"},
-    std::pair{Policy::TwoTree, "two_tree"}, std::pair{Policy::Hierarchical, "hierarchical"},
-    std::pair{Policy::Auto, "auto"}};
+constexpr std::array kNamed{std::pair{Policy::Star, "star"}, std::pair{Policy::Chain, "chain"},
+                            std::pair{Policy::TwoTree, "two_tree"},
+                            std::pair{Policy::Hierarchical, "hierarchical"},
+                            std::pair{Policy::Auto, "auto"}};
 
 Plan plan_by(Policy policy, const PlanSpace& space) {
   switch (policy) {
-    case Policy::Star: return plan_star(space);
-    case Policy::Chain: return plan_chain(space);
-    case Policy::TwoTree: return plan_two_tree(space);
+    case Policy::Star:
+      return plan_star(space);
+    case Policy::Chain:
+      return plan_chain(space);
+    case Policy::TwoTree:
+      return plan_two_tree(space);
     case Policy::Hierarchical:
-    case Policy::Auto: break;
+    case Policy::Auto:
+      break;
   }
   return plan_hierarchical(space);
 }
