@@ -1,0 +1,103 @@
+// What a WorkerEngine does with messages and with workers that are lost.
+#include <algorithm>
+
+#include "core/engine/worker_engine.hpp"
+
+namespace holdfast {
+namespace {
+
+constexpr std::uint32_t kWordBits = 64;
+
+// Bits from .. to - 1 of word number `word` of a bitmap.
+std::uint64_t range_mask(std::uint32_t word, std::uint32_t from, std::uint32_t to) {
+  const std::uint64_t begin = std::uint64_t{word} * kWordBits;
+  const std::uint64_t low = std::clamp<std::uint64_t>(from, begin, begin + kWordBits) - begin;
+  const std::uint64_t high = std::clamp<std::uint64_t>(to, begin, begin + kWordBits) - begin;
+  if (low >= high) return 0;
+  const std::uint64_t below_high = high == kWordBits ? ~std::uint64_t{0} : (1ULL << high) - 1;
+  return below_high & ~((1ULL << low) - 1);
+}
+
+}  // namespace
+
+void WorkerEngine::on(const MessageFrom& event) {
+  const auto message = decode_message(event.payload);
+  bool useful = false;
+  if (message) {
+    const Have* have = std::get_if<Have>(&*message);
+    useful = have != nullptr ? on_have(event.worker, *have)
+                             : on_ask(event.worker, std::get<Ask>(*message));
+  }
+  if (!useful) ++ignored_;
+}
+
+bool WorkerEngine::on_have(WorkerId from, const Have& have) {
+  if (have.version != tables_->version() || have.stripe.index() >= tables_->stripes()) return false;
+  const std::uint32_t number = find_stripe(have.stripe);
+  if (number == kNone) return false;
+  const StripeState& stripe = stripes_[number];
+  if (have.first > stripe.blocks || have.count > stripe.blocks - have.first) return false;
+  bool expected = false;
+  for (EdgeNumber e = stripe.first_edge; e != kNone; e = edges_[e].next_edge) {
+    InEdge& edge = edges_[e];
+    if (edge.parent != from) continue;
+    expected = true;
+    if (edge.left == 0 || edge.parent_has_all || !take_offer(edge, have)) continue;
+    progress_ = now_;
+    edge.ask_wait = usual_ask_wait(edge);
+    edge.ask_at = now_ + edge.ask_wait;
+    ask_check_ = std::min(ask_check_, edge.ask_at);
+    post(e);
+  }
+  return expected;
+}
+
+// Adds the parent's word for the edge's own blocks; true if it was news.
+bool WorkerEngine::take_offer(InEdge& edge, const Have& have) {
+  const StripeState& stripe = stripes_[edge.stripe];
+  const std::uint32_t offered = stripe.first_word + (stripe.blocks + kWordBits - 1) / kWordBits;
+  const std::uint32_t first = have.first / kWordBits;
+  bool news = false;
+  for (std::uint32_t k = 0; k * kWordBits < have.count; ++k) {
+    const std::uint64_t word = have.word(k) & range_mask(first + k, edge.from, edge.to);
+    std::uint64_t& known = bits_[offered + first + k];
+    news = news || (word & ~known) != 0;
+    known |= word;
+  }
+  return news;
+}
+
+bool WorkerEngine::on_ask(WorkerId from, const Ask& ask) {
+  if (ask.version != tables_->version() || ask.stripe.index() >= tables_->stripes()) return false;
+  const auto blocks = static_cast<std::uint32_t>(tables_->blocks(ask.stripe).size());
+  if (ask.first >= blocks) return false;
+  const std::uint32_t end = ask.first + std::min(blocks - ask.first, kMaxHaveBlocks);
+  const std::uint32_t number = find_stripe(ask.stripe);
+  std::uint32_t c = number == kNone ? kNone : stripes_[number].first_child;
+  while (c != kNone && (children_[c].worker != from || children_[c].gone)) {
+    c = children_[c].next_child;
+  }
+  if (c != kNone) {
+    children_[c].quiet_until = now_ + children_[c].have_interval;
+  } else {
+    // A holder keeps no state of the plan's children.
+    const TableEdge* edge = tables_->edge(ask.stripe, from);
+    if (edge == nullptr || edge->parent != worker_ || !edge->from_holder) return false;
+  }
+  send_have(from, ask.stripe, ask.first, end);
+  return true;
+}
+
+void WorkerEngine::on(const WorkerLost& event) {
+  for (ChildState& child : children_) {
+    if (child.worker == event.worker) child.gone = true;
+  }
+  for (EdgeNumber e = 0; e < edges_.size(); ++e) {
+    if (edges_[e].parent != event.worker || edges_[e].left == 0) continue;
+    std::uint32_t index = edges_[e].from;
+    while (verified(stripes_[edges_[e].stripe], index)) ++index;
+    return fail(FailureKind::SourceLost, e, index, {});
+  }
+}
+
+}  // namespace holdfast

@@ -1,0 +1,170 @@
+#include "core/engine/worker_engine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace holdfast {
+namespace {
+
+constexpr Time kLongAgo(std::numeric_limits<std::int64_t>::min());
+constexpr std::uint32_t kWordBits = 64;
+
+std::uint32_t words_for(std::uint32_t blocks) {
+  return (blocks + kWordBits - 1) / kWordBits;
+}
+
+bool test_bit(std::span<const std::uint64_t> words, std::uint32_t index) {
+  return ((words[index / kWordBits] >> (index % kWordBits)) & 1U) != 0;
+}
+
+}  // namespace
+
+WorkerEngine::WorkerEngine(std::shared_ptr<const UpdateTables> tables, WorkerId worker,
+                           const EngineConfig& config)
+    : tables_(std::move(tables)), worker_(worker), config_(config) {
+  const auto in = tables_->in_edges(worker);
+  const auto out = tables_->out_edges(worker);
+  std::size_t words = 0;
+  for (const std::uint32_t number : in) {
+    const StripeId stripe = tables_->edges()[number].stripe;
+    words += 2 * words_for(static_cast<std::uint32_t>(tables_->blocks(stripe).size()));
+  }
+  std::size_t told = 0;  // children that need to be told
+  for (const std::uint32_t number : out) {
+    if (!tables_->edges()[number].from_holder) ++told;
+  }
+  edges_.reserve(in.size());
+  stripes_.reserve(in.size());
+  by_stripe_.reserve(in.size());
+  bits_.reserve(words);
+  children_.reserve(told);
+  due_.reserve(told);
+  for (const std::uint32_t number : in) {
+    const TableEdge& edge = tables_->edges()[number];
+    assign({edge.stripe, edge.parent, 0,
+            static_cast<std::uint32_t>(tables_->blocks(edge.stripe).size()), edge.window,
+            edge.from_holder, edge.path, edge.have_interval});
+  }
+  for (const std::uint32_t number : out) {
+    const TableEdge& edge = tables_->edges()[number];
+    if (!edge.from_holder) add_child({edge.stripe, edge.child, edge.path, edge.have_interval});
+  }
+}
+
+std::uint32_t WorkerEngine::find_stripe(StripeId stripe) const {
+  const auto found =
+      std::lower_bound(by_stripe_.begin(), by_stripe_.end(), stripe,
+                       [&](std::uint32_t k, StripeId id) { return stripes_[k].id < id; });
+  return found != by_stripe_.end() && stripes_[*found].id == stripe ? *found : kNone;
+}
+
+std::uint32_t WorkerEngine::stripe_state(StripeId stripe) {
+  if (const std::uint32_t known = find_stripe(stripe); known != kNone) return known;
+  StripeState state;
+  state.id = stripe;
+  state.blocks = static_cast<std::uint32_t>(tables_->blocks(stripe).size());
+  if (!tables_->holds(worker_, stripe)) {
+    state.first_word = static_cast<std::uint32_t>(bits_.size());
+    bits_.resize(bits_.size() + 2 * words_for(state.blocks));
+  }
+  const auto number = static_cast<std::uint32_t>(stripes_.size());
+  stripes_.push_back(state);
+  const auto at =
+      std::lower_bound(by_stripe_.begin(), by_stripe_.end(), stripe,
+                       [&](std::uint32_t k, StripeId id) { return stripes_[k].id < id; });
+  by_stripe_.insert(at, number);
+  return number;
+}
+
+EdgeNumber WorkerEngine::assign(const Assignment& assignment) {
+  const std::uint32_t number = stripe_state(assignment.stripe);
+  StripeState& stripe = stripes_[number];
+  InEdge edge;
+  edge.parent = assignment.parent;
+  edge.stripe = number;
+  edge.from = assignment.from;
+  edge.to = std::max(assignment.from, assignment.to);
+  edge.next = assignment.from;
+  edge.window = std::max(assignment.window, 1U);
+  edge.parent_has_all = assignment.parent_has_all;
+  edge.path = assignment.path;
+  edge.have_interval = assignment.have_interval;
+  for (std::uint32_t i = edge.from; i < edge.to; ++i) edge.left += verified(stripe, i) ? 0U : 1U;
+  edge.next_edge = stripe.first_edge;
+  stripe.first_edge = static_cast<EdgeNumber>(edges_.size());
+  missing_ += edge.left;
+  edges_.push_back(edge);
+  fresh_ = true;
+  return static_cast<EdgeNumber>(edges_.size() - 1);
+}
+
+void WorkerEngine::add_child(const Child& child) {
+  const std::uint32_t number = stripe_state(child.stripe);
+  ChildState state;
+  state.worker = child.worker;
+  state.stripe = number;
+  state.next_child = stripes_[number].first_child;
+  state.path = child.path;
+  state.have_interval = std::max(child.have_interval, config_.least_have_interval);
+  state.quiet_until = kLongAgo;
+  stripes_[number].first_child = static_cast<std::uint32_t>(children_.size());
+  children_.push_back(state);
+  fresh_ = true;
+}
+
+bool WorkerEngine::verified(const StripeState& stripe, std::uint32_t index) const {
+  return stripe.first_word == kNone || test_bit(std::span(bits_).subspan(stripe.first_word), index);
+}
+
+bool WorkerEngine::offered(const StripeState& stripe, std::uint32_t index) const {
+  const std::uint32_t first = stripe.first_word + words_for(stripe.blocks);
+  return test_bit(std::span(bits_).subspan(first), index);
+}
+
+bool WorkerEngine::has(StripeId stripe, std::uint32_t index) const {
+  const std::uint32_t number = find_stripe(stripe);
+  return number == kNone ? tables_->holds(worker_, stripe) : verified(stripes_[number], index);
+}
+
+Assignment WorkerEngine::assignment(EdgeNumber edge) const {
+  const InEdge& in = edges_[edge];
+  return {stripes_[in.stripe].id, in.parent, in.from,         in.to, in.window,
+          in.parent_has_all,      in.path,   in.have_interval};
+}
+
+BlockId WorkerEngine::block(EdgeBlock at) const {
+  return tables_->blocks(stripes_[edges_[at.edge].stripe].id)[at.index];
+}
+
+Child WorkerEngine::child(std::size_t number) const {
+  const ChildState& state = children_[number];
+  return {stripes_[state.stripe].id, state.worker, state.path, state.have_interval};
+}
+
+std::size_t WorkerEngine::write_message(const SendMessage& message,
+                                        std::span<std::byte> out) const {
+  const Version version = tables_->version();
+  if (message.ask) return encode_ask(version, message.stripe, message.first, out);
+  const std::uint32_t number = find_stripe(message.stripe);
+  if (number == kNone || stripes_[number].first_word == kNone) {
+    static constexpr auto kAll = [] {
+      std::array<std::uint64_t, kMaxHaveBlocks / kWordBits> words{};
+      for (std::uint64_t& word : words) word = ~std::uint64_t{0};
+      return words;
+    }();
+    return encode_have(version, message.stripe, message.first, message.count, kAll, out);
+  }
+  const auto words =
+      std::span(bits_).subspan(stripes_[number].first_word + message.first / kWordBits);
+  return encode_have(version, message.stripe, message.first, message.count, words, out);
+}
+
+std::size_t WorkerEngine::memory_bytes() const {
+  return sizeof *this + edges_.capacity() * sizeof(InEdge) +
+         children_.capacity() * sizeof(ChildState) + stripes_.capacity() * sizeof(StripeState) +
+         by_stripe_.capacity() * sizeof(std::uint32_t) + bits_.capacity() * sizeof(std::uint64_t) +
+         due_.capacity() * sizeof(Due);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,210 @@
+// Carries out one worker's part of a plan: a passive state machine without clock, thread or input
+// and output of its own. Simulation and hardware run the same object through the same loop
+// (loop.hpp).
+//
+// Rules
+//   1. Reads are posted in ascending order on each edge, at most `window` of them not yet here.
+//   2. A block is read when its parent is known to have it: from the start where the parent is a
+//      holder, otherwise after the parent said so (message.hpp).
+//   3. A block counts, and is offered to children, only after its digest was right (at once where
+//      the demand says not to verify).
+//   4. Children hear of a verified block at once, unless the last message to that child is younger
+//      than the edge's have interval; then what comes until that time is told in one message. Each
+//      message repeats the 64 to 127 blocks before its news.
+//   5. Who waits for word from a parent asks again: `ask_interval` (or 16 have intervals, if that
+//   is
+//      more) after the parent's last news, then twice as long each time up to `ask_interval_most`.
+//   6. Every wait has a deadline: a read its own, everything together `no_progress`.
+//   7. In this version the first failure ends the engine: Failed is its last command.
+//
+// Memory beside the shared tables: two bits a block of the stripes it receives (verified; offered
+// by the parent), about 90 bytes an assignment and a child; below 4 KiB for the plans of this
+// library's planners, a star's root excepted (whose children need no words: they take no memory
+// either). Complexity: O(1) amortised a block and child, no allocation once the commands' vector
+// has grown. Deterministic. One thread at a time; the tables may be shared between threads.
+//
+//   WorkerEngine engine(tables, WorkerId(3U), {});
+//   Time next = engine.step(TimePassed{}, now, commands);  // posts the first reads
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/engine/engine_types.hpp"
+#include "core/engine/message.hpp"
+#include "core/engine/update_tables.hpp"
+
+namespace holdfast {
+
+struct EngineConfig {
+  Time read_deadline = seconds(600);            // of one block, from its post
+  Time no_progress = seconds(1'200);            // see EngineFailure::waited
+  Time least_have_interval = microseconds(20);  // raises the have interval of fast edges
+  Time ask_interval = milliseconds(100);
+  Time ask_interval_most = seconds(10);
+  Time retry_interval = microseconds(100);  // after WouldBlock with no read open
+};
+
+// Blocks from .. to - 1 of a stripe (in its own order) from one parent.
+struct Assignment {
+  StripeId stripe;
+  WorkerId parent;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::uint32_t window = 2;
+  bool parent_has_all = false;  // a holder: no word needed
+  Path path;                    // from the parent's port to ours
+  Time have_interval;           // as planned for the edge: the parent is not silent for less
+};
+
+// Somebody who reads a stripe from us.
+struct Child {
+  StripeId stripe;
+  WorkerId worker;
+  Path path;  // from our port to the child's
+  Time have_interval;
+};
+
+class WorkerEngine {
+ public:
+  // Takes over the worker's edges of the plan, both ways. Children of a holder are left out.
+  WorkerEngine(std::shared_ptr<const UpdateTables> tables, WorkerId worker,
+               const EngineConfig& config);
+
+  // More work, at any time; the next step acts on it. Precondition: the range lies in the stripe
+  // and overlaps no other unfinished assignment. Blocks that are verified already are not read
+  // again. An empty range is complete at once.
+  EdgeNumber assign(const Assignment& assignment);
+  // One more child, at any time; the next step tells it what is there.
+  void add_child(const Child& child);
+
+  // Appends commands to `out`; they are to be carried out in order before the next step. Returns
+  // when to step again at the latest (Time::never() if nothing is due). `now` never falls.
+  Time step(const EngineEvent& event, Time now, std::vector<EngineCommand>& out);
+
+  // The bytes of a SendMessage; `out` has room for kMaxMessageBytes. Returns the length.
+  std::size_t write_message(const SendMessage& message, std::span<std::byte> out) const;
+
+  [[nodiscard]] WorkerId worker() const { return worker_; }
+  [[nodiscard]] const UpdateTables& tables() const { return *tables_; }
+  [[nodiscard]] bool complete() const { return missing_ == 0; }
+  [[nodiscard]] bool failed() const { return failed_; }
+  // Complete, and each child was told of every block it can still need from us.
+  [[nodiscard]] bool told_everything() const { return missing_ == 0 && !fresh_ && due_.empty(); }
+  // True after `assign` and `add_child` until the next step: step with TimePassed.
+  [[nodiscard]] bool fresh() const { return fresh_; }
+  [[nodiscard]] std::uint64_t missing() const { return missing_; }  // blocks assigned, not verified
+  [[nodiscard]] bool has(StripeId stripe, std::uint32_t index) const;
+
+  [[nodiscard]] EdgeNumber assignments() const { return static_cast<EdgeNumber>(edges_.size()); }
+  [[nodiscard]] Assignment assignment(EdgeNumber edge) const;
+  [[nodiscard]] BlockId block(EdgeBlock at) const;
+  [[nodiscard]] std::size_t children() const { return children_.size(); }
+  [[nodiscard]] Child child(std::size_t number) const;
+
+  // Messages that made no sense or came from someone who is no parent or child: ignored.
+  [[nodiscard]] std::uint64_t ignored_messages() const { return ignored_; }
+  // Bytes that this engine takes, vectors included, shared tables excluded.
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffffU;
+
+  struct InEdge {
+    WorkerId parent;
+    std::uint32_t stripe = 0;         // index into stripes_
+    std::uint32_t next_edge = kNone;  // of the same stripe
+    std::uint32_t from = 0;
+    std::uint32_t to = 0;
+    std::uint32_t next = 0;  // the first that was never posted
+    std::uint32_t left = 0;  // not verified
+    std::uint32_t window = 2;
+    std::uint32_t open = 0;  // posted and not here
+    bool parent_has_all = false;
+    bool blocked = false;  // a post was refused: wait for a completion
+    Path path;
+    Time have_interval;
+    Time ask_at;    // if there is no word until then
+    Time ask_wait;  // doubles with each unanswered ask
+  };
+  struct ChildState {
+    WorkerId worker;
+    std::uint32_t stripe = 0;
+    std::uint32_t next_child = kNone;  // of the same stripe
+    std::uint32_t low = kNone;         // news: the blocks from low to high that are verified
+    std::uint32_t high = 0;
+    bool due = false;  // has an entry in due_
+    bool gone = false;
+    Path path;
+    Time have_interval;
+    Time quiet_until;  // no message before
+  };
+  struct StripeState {
+    StripeId id;
+    std::uint32_t blocks = 0;
+    std::uint32_t first_word = kNone;  // in bits_: verified words, then offered words; none: holder
+    std::uint32_t first_edge = kNone;
+    std::uint32_t first_child = kNone;
+  };
+  struct Due {
+    Time at;
+    std::uint32_t child = 0;
+  };
+
+  std::uint32_t stripe_state(StripeId stripe);
+  [[nodiscard]] std::uint32_t find_stripe(StripeId stripe) const;
+  [[nodiscard]] bool verified(const StripeState& stripe, std::uint32_t index) const;
+  [[nodiscard]] bool offered(const StripeState& stripe, std::uint32_t index) const;
+  [[nodiscard]] Time usual_ask_wait(const InEdge& edge) const;
+  [[nodiscard]] Time next_deadline() const;
+
+  void begin_fresh();
+  void post(EdgeNumber number);
+  void unblock();
+  void count(EdgeBlock at);
+  void offer(std::uint32_t child, std::uint32_t from, std::uint32_t to);
+  void tell(ChildState& child);
+  void send_have(WorkerId to, StripeId stripe, std::uint32_t first, std::uint32_t end);
+  void fire_due();
+  void ask_again();
+  void check_progress();
+  bool take_offer(InEdge& edge, const Have& have);
+  void fail(FailureKind kind, EdgeNumber edge, std::uint32_t index, EngineFailure detail);
+
+  void on(const BlockRead& event);
+  void on(const BlockDigested& event);
+  void on(const PostRefused& event);
+  void on(const MessageFrom& event);
+  void on(const WorkerLost& event);
+  void on(const TimePassed&) {}
+  bool on_have(WorkerId from, const Have& have);
+  bool on_ask(WorkerId from, const Ask& ask);
+
+  std::shared_ptr<const UpdateTables> tables_;
+  WorkerId worker_;
+  EngineConfig config_;
+  Time now_;
+  std::vector<EngineCommand>* out_ = nullptr;  // during a step
+
+  std::vector<InEdge> edges_;
+  std::vector<ChildState> children_;
+  std::vector<StripeState> stripes_;
+  std::vector<std::uint32_t> by_stripe_;  // indices of stripes_, ascending by stripe id
+  std::vector<std::uint64_t> bits_;
+  std::vector<Due> due_;  // heap: children with news that must wait, earliest first
+
+  std::uint64_t missing_ = 0;
+  std::uint64_t ignored_ = 0;
+  Time progress_;                    // when something last arrived
+  Time ask_check_ = Time::never();   // not later than any edge's ask_at
+  Time retry_at_ = Time::never();    // unblock then
+  std::uint32_t blocked_ = 0;        // edges
+  EdgeNumber first_fresh_edge_ = 0;  // assigned after the last step
+  std::uint32_t first_fresh_child_ = 0;
+  bool fresh_ = true;
+  bool failed_ = false;
+};
+
+}  // namespace holdfast
