@@ -1,0 +1,106 @@
+// What a run found out, whatever carried it out, and the four files that say so:
+//
+//   summary.json   figures, one entry per policy    links.csv    bytes per link direction and time
+//   bin events.jsonl   one event a line                 trace.json   Chrome trace format, for
+//   Perfetto
+//
+// Definitions of the figures: run_figures.hpp; the form of each file: schemas/*.schema.json. The
+// same values give the same bytes, `wall_s` and `peak_rss_bytes` aside.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/io/scenario_update.hpp"
+#include "core/plan/bound.hpp"
+#include "core/topology/topology.hpp"
+
+namespace holdfast {
+
+inline constexpr std::uint32_t kResultsFormat = 1;
+
+enum class RunEventKind { Start, Progress, BlockDone, End, Fault };
+
+struct RunEvent {
+  Time at;
+  RunEventKind kind = RunEventKind::Start;
+  WorkerId worker;
+  std::uint32_t percent = 0;  // Progress
+  StripeId stripe;            // BlockDone
+  BlockId block;              // BlockDone
+  WorkerId source;            // BlockDone
+  std::string text;           // Fault
+};
+
+// Bytes that one direction of a link carried, by bin of equal length from zero to the makespan.
+struct LinkUse {
+  ChannelId channel;
+  std::vector<Bytes> bins;
+};
+
+// Payload that arrived at workers, that entered hosts, and that crossed WAN links.
+struct PayloadBytes {
+  Bytes gpu;
+  Bytes nic;
+  Bytes wan;
+  friend bool operator==(const PayloadBytes&, const PayloadBytes&) = default;
+};
+
+// One policy's run.
+struct RunRecord {
+  std::string backend;  // "simgrid"
+  std::string policy;   // as asked for
+  std::string planner;  // what made the plan: for `auto`, what it chose
+  std::uint64_t seed = 0;
+  Hash128 plan;
+  std::uint64_t stripes = 0;
+  std::uint64_t edges = 0;
+  Time predicted;
+  Time makespan;                // without meaning where the run failed
+  std::vector<Time> completed;  // by worker; zero for one that misses nothing
+  PayloadBytes moved;
+  std::uint64_t deliveries = 0;
+  std::vector<LinkUse> links;          // ascending by channel
+  std::vector<RunEvent> events;        // in time order
+  std::optional<std::string> failure;  // the named error that ended the run
+  double wall_s = 0;
+  std::uint64_t peak_rss_bytes = 0;  // of the process and what it started, so far
+};
+
+// What all runs of one scenario share. References: everything outlives the results.
+struct ResultsContext {
+  const Scenario& scenario;
+  const Topology& topology;
+  const UpdateTask& task;
+  const Bound& bound;
+  Hash128 scenario_hash;  // of the file's bytes
+  Hash128 demand_hash;
+  std::vector<std::string> warnings;
+};
+
+[[nodiscard]] nlohmann::ordered_json summary_json(const ResultsContext& context,
+                                                  std::span<const RunRecord> runs);
+
+// What is planned and what limits it, for programs: the part that does not depend on a policy.
+[[nodiscard]] nlohmann::ordered_json plan_summary_json(const ResultsContext& context);
+
+// Whom the bound's cut is about, with the scenario's names: a worker, replica or domain.
+[[nodiscard]] std::string sink_of(const ResultsContext& context);
+
+// Seconds as the nearest double of the exact decimal.
+[[nodiscard]] double exact_seconds(Time time);
+
+void write_events(std::ostream& out, const ResultsContext& context,
+                  std::span<const RunRecord> runs);
+void write_links(std::ostream& out, const ResultsContext& context, std::span<const RunRecord> runs);
+// A process per policy and host, a thread per worker; a slice from a worker's start to its end, an
+// instant for each tenth, block and fault.
+void write_trace(std::ostream& out, const ResultsContext& context, std::span<const RunRecord> runs);
+
+}  // namespace holdfast

@@ -1,0 +1,37 @@
+// The figures of a run that follow from its demand, bound and completion times.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "core/io/results.hpp"
+
+namespace holdfast {
+
+// GPU-seconds, exact: a sum of picoseconds over GPUs may exceed what Time holds.
+struct GpuTime {
+  __extension__ typedef unsigned __int128 Wide;  // in no C++ standard; both compilers have it
+  Wide picoseconds = 0;
+  [[nodiscard]] double seconds() const;
+};
+
+// How long GPUs of rollout groups wait in an in-place update, and how long any plan makes them. A
+// group waits until its last shard is complete, each of its GPUs with it; a group that misses
+// nothing does not wait. A shadow fetch overlaps generation, and its final switch takes no time
+// here.
+struct Stall {
+  GpuTime rollout;
+  GpuTime bound;
+  // bound / rollout; nothing where nobody waited.
+  [[nodiscard]] std::optional<double> fraction() const;
+};
+
+// `completed` by worker. O(workers).
+[[nodiscard]] Stall stall_of(const ResultsContext& context, std::span<const Time> completed);
+
+// The least that any plan moves: what each receiver misses; what the receivers of each host miss
+// and nobody in that host may serve, each block once; the same for each datacenter. O(sum of the
+// classes' holders and receivers).
+[[nodiscard]] PayloadBytes minimum_bytes(const Topology& topology, const Demand& demand);
+
+}  // namespace holdfast

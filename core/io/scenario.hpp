@@ -1,0 +1,135 @@
+// A scenario: what to run on which machine with which model. This is its text as a value; names are
+// not yet looked up in a topology (scenario_update.hpp does that), and no file is opened here.
+//
+// Every name keeps its place in the text, so that what is wrong with it later is reported there.
+//
+//   Scenario scenario = parse_scenario(text, "quickstart.yaml");
+//   scenario.groups[scenario.holders[0].group].name.text;  // "trainer"
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/io/name_pattern.hpp"
+#include "core/plan/planner.hpp"
+#include "core/units.hpp"
+
+namespace holdfast {
+
+inline constexpr std::uint64_t kScenarioFormat = 1;
+inline constexpr std::uint64_t kMostScenarioBytes = 64'000'000;
+
+// A piece of the text and where it stands.
+struct Word {
+  std::string text;
+  Place place;
+};
+
+enum class ModelSource { Preset, Safetensors };
+
+struct ScenarioModel {
+  ModelSource source = ModelSource::Preset;
+  Word value;  // the preset's name, or a path relative to the scenario's file
+};
+
+struct ScenarioLayout {
+  Word name;
+  std::uint32_t tensor_parallel = 1;
+};
+
+enum class PlacedOn { Gpus, HostMemory };
+
+// Which endpoints a group lives on. Each pattern names nodes, or domains of any level that stand
+// for their endpoints of that kind.
+struct GroupPlacement {
+  PlacedOn on = PlacedOn::Gpus;
+  bool by_node = false;  // `gpus`: the patterns name GPUs; otherwise domains (or host memories)
+  std::vector<NamePattern> patterns;
+  Place place;
+};
+
+enum class Role { Trainer, Rollout };
+enum class Reliability { Reliable, Spot };
+
+struct ScenarioGroup {
+  Word name;
+  GroupPlacement placement;
+  std::size_t layout = 0;  // index into Scenario::layouts
+  std::optional<Role> role;
+  Reliability reliability = Reliability::Reliable;
+  std::optional<std::uint32_t> replicas;  // nothing: as many as the placement gives
+  Place replicas_place;
+};
+
+// A share of what a shard holds, in blocks, counted from its first or its last block.
+struct HeldPart {
+  bool from_end = false;
+  std::uint32_t parts_per_million = 1'000'000;
+};
+
+struct ScenarioHolder {
+  std::size_t group = 0;
+  Place place;
+  std::vector<std::uint32_t> replicas;  // ascending; empty: all of the group
+  Place replicas_place;
+  std::optional<HeldPart> part;
+};
+
+struct ScenarioReceiver {
+  std::size_t group = 0;
+  Place place;
+};
+
+enum class Destination { InPlace, Shadow };
+
+struct ScenarioUpdate {
+  std::vector<ScenarioReceiver> receivers;
+  Destination destination = Destination::InPlace;
+  Place place;
+};
+
+struct ScenarioOptions {
+  std::optional<Bytes> block_size;
+  std::uint32_t blocks_per_eighth = 256;  // where block_size is not given
+  bool serve_from_spot = true;            // whether spot workers may be read from
+  Place block_place;                      // of whichever was given, else of the scenario
+  std::optional<Place> serve_place;       // where serve_from_spot was given
+};
+
+struct Scenario {
+  std::string file;
+  std::string name;
+  std::string teaches;
+  Word topology;  // a path relative to the scenario's file
+  ScenarioModel model;
+  std::vector<ScenarioLayout> layouts;
+  std::vector<ScenarioGroup> groups;
+  std::vector<ScenarioHolder> holders;
+  Place holders_place;
+  ScenarioUpdate update;
+  std::vector<Policy> policies;  // `auto` where none is given
+  ScenarioOptions options;
+  bool verify = true;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> assumptions;
+  std::vector<std::string> warnings;  // keys without effect, with their places
+};
+
+// Throws Error with file, line and column: BadSyntax, UnknownKey, MissingKey, BadValue, BadUnit,
+// UnknownName (a group or layout that is not there), Duplicate, NoEffect, LimitExceeded, and
+// Unsupported for `workload`, `faults` and other keys that a later version will read.
+// O(length of the text). `file` is only used in places.
+[[nodiscard]] Scenario parse_scenario(std::string_view text, const std::string& file);
+
+[[nodiscard]] const char* to_string(Role role);
+[[nodiscard]] const char* to_string(Destination destination);
+
+// "star,chain", "all": what `policy` in a scenario and --policy on the command line accept, here as
+// single names. Throws Error(UnknownName) at `place`. No policy comes twice.
+[[nodiscard]] std::vector<Policy> policies_of(const std::vector<Word>& names);
+
+}  // namespace holdfast

@@ -1,0 +1,29 @@
+// Generates several datacenters and the WAN between them.
+//
+//   datacenters:
+//     - name: dc0
+//       hosts: {template: dgx-h100, count: 16}
+//       star: {latency: 1us}
+//       gateways: {count: 1, rate: 400Gbps, latency: 1us}
+//   wan:
+//     - between: [dc0, dc1]
+//       capacity: 100Gbps         # each way, all links of this line together
+//       latency: 15ms             # one way
+//       stream_cap: 1.25GB/s      # most that one stream gets; left out: no limit
+//
+// Gateway i of the one datacenter is joined to gateway i of the other by a WAN link of an equal
+// part of the capacity; both need the same number of gateways. Gateways of a datacenter that no
+// line of `wan` names have no effect and are refused.
+#pragma once
+
+#include "core/io/cluster_generator.hpp"
+#include "core/io/topology_draft.hpp"
+#include "core/io/yaml_document.hpp"
+
+namespace holdfast {
+
+// `wan` may be nullptr.
+void add_datacenters(TopologyDraft& draft, HostTemplates& templates, const YamlValue& datacenters,
+                     const YamlValue* wan);
+
+}  // namespace holdfast

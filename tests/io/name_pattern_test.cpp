@@ -1,0 +1,91 @@
+#include "core/io/name_pattern.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace holdfast {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Case {
+  const char* pattern;
+  const char* name;
+  bool matches;
+};
+
+TEST(NamePattern, MatchesWhatItSays) {
+  const Case cases[] = {
+      {"h3", "h3", true},
+      {"h3", "h33", false},
+      {"h*", "h33", true},
+      {"h*", "h3.gpu0", false},  // a star stays within one part of the name
+      {"h*.gpu*", "h3.gpu0", true},
+      {"*", "", true},
+      {"*x*y", "axbxy", true},
+      {"*x*y", "axbx", false},
+      {"h?", "h3", true},
+      {"h?", "h", false},
+      {"h?", "h33", false},
+      {"h?x", "h.x", false},
+      {"h[0-3]", "h0", true},
+      {"h[0-3]", "h3", true},
+      {"h[0-3]", "h4", false},
+      {"h[0-3]", "h03", false},  // no leading zeros
+      {"h[8-12]", "h1", false},
+      {"h[8-12]", "h10", true},
+      {"h[8-12]", "h12", true},
+      {"h[8-12]", "h13", false},
+      {"h[1,4,7-8]", "h4", true},
+      {"h[1,4,7-8]", "h5", false},
+      {"h[1,4,7-8]", "h8", true},
+      {"dc[0-1].h*", "dc1.h7", true},
+      {"dc[0-1].h*", "dc2.h7", false},
+      {"h[1-11]1", "h11", true},   // the number may be 1 ...
+      {"h[1-11]1", "h111", true},  // ... or 11
+      {"h[1-11]1", "h121", false},
+      {"h[0-9]*", "h5", true},
+  };
+  for (const Case& c : cases) {
+    const auto pattern = NamePattern::parse(c.pattern);
+    ASSERT_TRUE(pattern) << pattern.error();
+    EXPECT_EQ(pattern->matches(c.name), c.matches) << c.pattern << " on " << c.name;
+  }
+}
+
+TEST(NamePattern, KnowsPlainNames) {
+  EXPECT_TRUE(NamePattern::parse("h3.gpu0")->literal());
+  EXPECT_FALSE(NamePattern::parse("h*")->literal());
+  EXPECT_FALSE(NamePattern::parse("h[3]")->literal());
+}
+
+TEST(NamePattern, RefusesWhatMeansNothing) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "empty name"},
+      {"h[0-3", "never closes"},
+      {"h[]", "not a list of numbers"},
+      {"h[a-b]", "not a list"},
+      {"h[3-0]", "write '0-3'"},
+      {"h[1-]", "not a list of numbers"},
+      {"h[1,,2]", "not a list of numbers"},
+      {"h[99999999999999999999]", "not a list of numbers"},
+  };
+  for (const auto& [text, part] : cases) {
+    const auto pattern = NamePattern::parse(text);
+    ASSERT_FALSE(pattern) << text;
+    EXPECT_THAT(pattern.error(), HasSubstr(part)) << text;
+  }
+  EXPECT_FALSE(NamePattern::parse(std::string(2'000, 'x')));
+}
+
+// A backtracking matcher would not come back from this.
+TEST(NamePattern, StaysLinearOnHostilePatterns) {
+  std::string pattern;
+  for (int i = 0; i < 300; ++i) {
+    pattern += "*a";
+  }
+  EXPECT_FALSE(NamePattern::parse(pattern + "b")->matches(std::string(600, 'a')));
+}
+
+}  // namespace
+}  // namespace holdfast
