@@ -1,0 +1,335 @@
+// Connections, permissions, reads and messages of SimNetwork.
+#include <algorithm>
+#include <cstring>
+
+#include "sim/network_state.hpp"
+#include "sim/worker_ports.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+constexpr std::uint64_t kWraps = std::numeric_limits<std::uint64_t>::max();
+
+// Where a piece ends; all ones if that is beyond 64 bits.
+std::uint64_t end_of(std::uint64_t offset, std::uint64_t bytes) {
+  return offset > kWraps - bytes ? kWraps : offset + bytes;
+}
+
+// What an Access holds: the source, the number of the grant, and a mark that a changed one lacks.
+struct Token {
+  std::uint32_t source = 0;
+  std::uint32_t grant = 0;
+  std::uint64_t mark = 0;
+};
+static_assert(sizeof(Token) <= Access::kCapacity);
+
+std::uint64_t mark_of(std::uint32_t source, std::uint32_t grant) {
+  const std::uint64_t both = (std::uint64_t{source} << 32) | grant;
+  return (both + 1) * 0x9e3779b97f4a7c15U;
+}
+
+}  // namespace
+
+PeerId SimNetwork::State::open(WorkerId owner, const Endpoint& endpoint) {
+  const DataPath path{workers[endpoint.worker.index()].node, workers[owner.index()].node,
+                      endpoint.path};
+  PeerState peer;
+  peer.owner = owner;
+  peer.other = endpoint.worker;
+  const auto exact = routes.find(path);
+  peer.route = exact ? *exact : routes.find_for_messages(path);
+  const RouteTable::Entry& entry = routes.entry(peer.route);
+  peer.carries_data = exact && entry.count != 0;
+  peer.latency = entry.latency;
+  const auto number = static_cast<std::uint32_t>(peers.size());
+  peers.push_back(peer);
+  workers[owner.index()].peers.push_back(number);
+  if (!entry.up || !workers[endpoint.worker.index()].alive) {
+    add(flows.now() + peer.latency, EventKind::Lost, number);
+  }
+  return PeerId(number);
+}
+
+void SimNetwork::State::close(WorkerId owner, PeerId id) {
+  if (!id.valid() || id.index() >= peers.size() || peers[id.index()].owner != owner) return;
+  now = flows.now();
+  peers[id.index()].open = false;
+  while (peers[id.index()].first != kNone) abort(peers[id.index()].first, ReadStatus::Cancelled);
+}
+
+Access SimNetwork::State::allow(WorkerId source, WorkerId reader, Version version,
+                                RegionId region) {
+  std::vector<Grant>& grants = workers[source.index()].grants;
+  const auto number = static_cast<std::uint32_t>(grants.size());
+  grants.push_back({reader, version, region, false});
+  const Token token{source.value(), number, mark_of(source.value(), number)};
+  Access access;
+  access.size = sizeof(Token);
+  std::memcpy(access.bytes.data(), &token, sizeof(Token));
+  return access;
+}
+
+std::uint32_t SimNetwork::State::grant_of(const PeerState& peer, const Access& access) const {
+  Token token;
+  if (access.size != sizeof(Token)) return kNone;
+  std::memcpy(&token, access.bytes.data(), sizeof(Token));
+  const std::vector<Grant>& grants = workers[peer.other.index()].grants;
+  const bool known = token.source == peer.other.value() && token.grant < grants.size() &&
+                     token.mark == mark_of(token.source, token.grant) &&
+                     grants[token.grant].reader == peer.owner;
+  return known ? token.grant : kNone;
+}
+
+// What is under way on a link is cut off; what has left its source completes.
+void SimNetwork::State::revoke(WorkerId source, WorkerId reader, Version version) {
+  now = flows.now();
+  std::vector<Grant>& grants = workers[source.index()].grants;
+  for (Grant& grant : grants) {
+    if (grant.reader == reader && grant.version == version) grant.revoked = true;
+  }
+  for (std::uint32_t r = 0; r < reads.size(); ++r) {
+    OpenRead& read = reads[r];
+    if (read.state != ReadState::Flowing && read.state != ReadState::Queued) continue;
+    const PeerState& peer = peers[read.peer];
+    if (peer.other != source || read.grant == kNone || !grants[read.grant].revoked) continue;
+    if (read.state == ReadState::Flowing) {
+      read.moved = flows.cancel(r);
+      account(read, read.moved);
+      peers[read.peer].flowing = kNone;
+    }
+    read.status = ReadStatus::AccessDenied;
+    arrive_later(r);
+  }
+  for (std::uint32_t p = 0; p < peers.size(); ++p) {
+    if (peers[p].other == source && peers[p].owner == reader) serve(p);
+  }
+  tell(source, Revoked{reader, version});
+  add(now, EventKind::Wake, source.value());  // in an actor nothing else makes this instant happen
+  workers[source.index()].wake = now;
+}
+
+Posted SimNetwork::State::read(WorkerId owner, const ReadRequest& request) {
+  if (!request.peer.valid() || request.peer.index() >= peers.size()) return Posted::PeerGone;
+  const std::uint32_t p = request.peer.value();
+  PeerState& peer = peers[p];
+  if (peer.owner != owner || !peer.open || !peer.carries_data) return Posted::PeerGone;
+  if (peer.reads == kLimits.reads_in_flight) return Posted::WouldBlock;
+  if (free_reads.empty()) {
+    free_reads.push_back(static_cast<std::uint32_t>(reads.size()));
+    reads.emplace_back();
+  }
+  const std::uint32_t number = free_reads.back();
+  free_reads.pop_back();
+  OpenRead& read = reads[number];
+  read.id = request.id;
+  read.peer = p;
+  read.previous = peer.last;
+  read.next = kNone;
+  read.grant = grant_of(peer, request.access);
+  read.state = ReadState::Requested;
+  read.status = ReadStatus::Ok;
+  read.bytes = Bytes(0);
+  read.moved = Bytes(0);
+  read.remote_end = 0;
+  read.deadline = request.deadline;
+  const std::vector<Bytes>& regions = workers[owner.index()].regions;
+  read.local_ok = request.region.valid() && request.region.index() < regions.size();
+  for (const Piece& piece : request.pieces) {
+    read.bytes += Bytes(piece.bytes);
+    read.remote_end = std::max(read.remote_end, end_of(piece.remote_offset, piece.bytes));
+    read.local_ok = read.local_ok && Bytes(end_of(piece.local_offset, piece.bytes)) <=
+                                         regions[request.region.index()];
+  }
+  (peer.last == kNone ? peer.first : reads[peer.last].next) = number;
+  peer.last = number;
+  ++peer.reads;
+  const Time here = flows.now();
+  add(read.local_ok ? here + peer.latency : here, EventKind::Request, number, read.use);
+  watch_deadline(p, request.deadline);
+  return Posted::Posted;
+}
+
+void SimNetwork::State::request_arrives(std::uint32_t number) {
+  OpenRead& read = reads[number];
+  const std::uint32_t p = read.peer;
+  if (!read.local_ok) {
+    finish(number, ReadStatus::OutOfRange);
+    return;
+  }
+  const WorkerState& source = workers[peers[p].other.index()];
+  if (read.grant == kNone || source.grants[read.grant].revoked) {
+    read.status = ReadStatus::AccessDenied;
+  } else if (source.grants[read.grant].region.index() >= source.regions.size() ||
+             Bytes(read.remote_end) > source.regions[source.grants[read.grant].region.index()]) {
+    read.status = ReadStatus::OutOfRange;
+  }
+  if (read.status != ReadStatus::Ok) {
+    arrive_later(number);
+  } else {
+    read.state = ReadState::Queued;
+  }
+  serve(p);
+}
+
+// Starts the next read of the peer if none flows and its request has come.
+void SimNetwork::State::serve(std::uint32_t p) {
+  const PeerState& peer = peers[p];
+  if (peer.flowing != kNone || !peer.open || !workers[peer.other.index()].alive) return;
+  for (std::uint32_t number = peer.first; number != kNone; number = reads[number].next) {
+    if (reads[number].state == ReadState::Arriving) continue;
+    if (reads[number].state != ReadState::Queued) return;
+    if (reads[number].bytes != Bytes(0)) {
+      start_flow(number);
+      return;
+    }
+    arrive_later(number);
+  }
+}
+
+void SimNetwork::State::start_flow(std::uint32_t number) {
+  OpenRead& read = reads[number];
+  PeerState& peer = peers[read.peer];
+  read.state = ReadState::Flowing;
+  read.flow_start = now;
+  peer.flowing = number;
+  flows.start(number, routes.flow_links(peer.route), read.bytes,
+              routes.entry(peer.route).stream_cap);
+}
+
+void SimNetwork::State::flow_ended(std::uint32_t number) {
+  OpenRead& read = reads[number];
+  if (read.state != ReadState::Flowing) return;
+  const std::uint32_t p = read.peer;
+  read.moved = read.bytes;
+  account(read, read.bytes);
+  peers[p].flowing = kNone;
+  arrive_later(number);
+  serve(p);
+}
+
+void SimNetwork::State::arrive_later(std::uint32_t number) {
+  reads[number].state = ReadState::Arriving;
+  add(now + peers[reads[number].peer].latency, EventKind::Arrival, number, reads[number].use);
+}
+
+void SimNetwork::State::account(const OpenRead& read, Bytes bytes) {
+  const std::uint32_t route = peers[read.peer].route;
+  for (const std::uint32_t link : routes.links(route)) {
+    meter.add(link, read.flow_start, now, bytes);
+  }
+  moved.gpu += bytes;
+  if (routes.entry(route).over_nic) moved.nic += bytes;
+  moved.wan += bytes * routes.entry(route).wan;
+}
+
+void SimNetwork::State::abort(std::uint32_t number, ReadStatus status) {
+  const std::uint32_t p = reads[number].peer;
+  if (reads[number].state == ReadState::Flowing) {
+    reads[number].moved = flows.cancel(number);
+    account(reads[number], reads[number].moved);
+    peers[p].flowing = kNone;
+  }
+  finish(number, status);
+  if (with_actors) {
+    // In an actor nothing else makes this instant happen.
+    const std::uint32_t owner = peers[p].owner.value();
+    add(now, EventKind::Wake, owner);
+    workers[owner].wake = now;
+  }
+  serve(p);
+}
+
+void SimNetwork::State::finish(std::uint32_t number, ReadStatus status) {
+  OpenRead& read = reads[number];
+  PeerState& peer = peers[read.peer];
+  (read.previous == kNone ? peer.first : reads[read.previous].next) = read.next;
+  (read.next == kNone ? peer.last : reads[read.next].previous) = read.previous;
+  --peer.reads;
+  ++read.use;
+  read.state = ReadState::Free;
+  free_reads.push_back(number);
+  tell(peer.owner, ReadDone{read.id, status, read.moved});
+}
+
+void SimNetwork::State::cancel(WorkerId owner, OpId id) {
+  now = flows.now();
+  for (const std::uint32_t p : workers[owner.index()].peers) {
+    for (std::uint32_t number = peers[p].first; number != kNone; number = reads[number].next) {
+      if (reads[number].id != id) continue;
+      abort(number, ReadStatus::Cancelled);
+      return;
+    }
+  }
+}
+
+// One alarm a peer, at the earliest deadline known when it was set: deadlines mostly pass unneeded.
+void SimNetwork::State::watch_deadline(std::uint32_t p, Time deadline) {
+  if (deadline >= peers[p].deadline_at) return;
+  peers[p].deadline_at = std::max(deadline, flows.now());
+  add(peers[p].deadline_at, EventKind::Deadline, p);
+}
+
+void SimNetwork::State::look_at_deadlines(std::uint32_t p) {
+  peers[p].deadline_at = Time::never();
+  Time next = Time::never();
+  for (std::uint32_t number = peers[p].first; number != kNone;) {
+    const std::uint32_t after = reads[number].next;
+    if (reads[number].deadline <= now) {
+      abort(number, ReadStatus::DeadlineExceeded);
+    } else {
+      next = std::min(next, reads[number].deadline);
+    }
+    number = after;
+  }
+  watch_deadline(p, next);
+}
+
+bool SimNetwork::State::send(WorkerId owner, PeerId id, std::span<const std::byte> payload) {
+  if (!id.valid() || id.index() >= peers.size()) return false;
+  const PeerState& peer = peers[id.index()];
+  if (peer.owner != owner || !peer.open) return false;
+  if (free_parcels.empty()) {
+    free_parcels.push_back(static_cast<std::uint32_t>(parcels.size()));
+    parcels.emplace_back();
+  }
+  const std::uint32_t number = free_parcels.back();
+  free_parcels.pop_back();
+  parcels[number].from = owner;
+  parcels[number].to = peer.other;
+  parcels[number].payload.assign(payload.begin(), payload.end());
+  add(flows.now() + peer.latency, EventKind::Message, number);
+  return true;
+}
+
+void SimNetwork::State::peer_lost(std::uint32_t p) {
+  if (!peers[p].open) return;
+  peers[p].open = false;
+  while (peers[p].first != kNone) abort(peers[p].first, ReadStatus::PeerGone);
+  tell(peers[p].owner, PeerLost{PeerId(p), peers[p].other});
+}
+
+void SimNetwork::State::kill(WorkerId worker) {
+  now = flows.now();
+  workers[worker.index()].alive = false;
+  if (with_actors) flows.kill(worker.index());
+  for (std::uint32_t p = 0; p < peers.size(); ++p) {
+    PeerState& peer = peers[p];
+    if (peer.owner == worker) {
+      peer.open = false;
+      while (peers[p].first != kNone) abort(peers[p].first, ReadStatus::PeerGone);
+    } else if (peer.other == worker && peer.open) {
+      if (peer.flowing != kNone) {
+        // Its bytes stop coming now; the reader hears of it with the loss.
+        OpenRead& read = reads[peer.flowing];
+        read.moved = flows.cancel(peer.flowing);
+        account(read, read.moved);
+        read.state = ReadState::Requested;
+        peer.flowing = kNone;
+      }
+      peer.carries_data = false;
+      add(now + peer.latency, EventKind::Lost, p);
+    }
+  }
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,171 @@
+// The inside of SimNetwork: connections, reads, the event queue. Included by its sources only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <vector>
+
+#include "sim/channel_meter.hpp"
+#include "sim/sim_network.hpp"
+
+namespace holdfast::sim {
+
+inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+inline constexpr PeerLimits kLimits{Bytes(std::uint64_t{1} << 40), 4096, 1024};
+
+// A permission, as its source keeps it.
+struct Grant {
+  WorkerId reader;
+  Version version;
+  RegionId region;
+  bool revoked = false;
+};
+
+enum class ReadState : std::uint8_t { Free, Requested, Queued, Flowing, Arriving };
+
+// An open read. Its number is the id of its flow.
+struct OpenRead {
+  OpId id = 0;
+  std::uint32_t peer = kNone;
+  std::uint32_t previous = kNone;  // of the same peer, in the order of the posts
+  std::uint32_t next = kNone;
+  std::uint32_t use = 0;  // rises when the number is used again: tells stale events
+  std::uint32_t grant = kNone;
+  ReadState state = ReadState::Free;
+  ReadStatus status = ReadStatus::Ok;
+  bool local_ok = true;
+  Bytes bytes;
+  Bytes moved;
+  std::uint64_t remote_end = 0;  // end of the last remote byte; all ones: wraps around
+  Time deadline;
+  Time flow_start;
+};
+
+struct PeerState {
+  WorkerId owner;
+  WorkerId other;
+  std::uint32_t route = kNone;
+  bool carries_data = false;
+  bool open = true;
+  std::uint32_t first = kNone;  // reads in the order of their posts
+  std::uint32_t last = kNone;
+  std::uint32_t flowing = kNone;  // the read that is being served
+  std::uint32_t reads = 0;
+  Time latency;
+  Time deadline_at = Time::never();  // when its deadlines are looked at next
+};
+
+enum class EventKind : std::uint8_t {
+  Request,   // a: read, b: use. Arrives at the source
+  Arrival,   // a: read, b: use. The data, or the refusal, arrives
+  Deadline,  // a: peer
+  Message,   // a: parcel
+  JobDone,   // a: worker, b: job
+  Wake,      // a: worker
+  Lost,      // a: peer
+};
+
+struct Event {
+  Time at;
+  std::uint64_t order = 0;  // events of one instant happen in the order in which they were made
+  std::uint64_t b = 0;
+  std::uint32_t a = 0;
+  EventKind kind = EventKind::Wake;
+  friend bool operator>(const Event& x, const Event& y) {
+    return x.at != y.at ? x.at > y.at : x.order > y.order;
+  }
+};
+
+struct Parcel {
+  WorkerId from;
+  WorkerId to;
+  std::vector<std::byte> payload;
+};
+
+class SimTransport;
+class SimMemory;
+
+struct WorkerState {
+  NodeId node;
+  Rate digest_rate;
+  std::unique_ptr<SimTransport> transport;
+  std::unique_ptr<SimMemory> memory;
+  std::vector<Bytes> regions;
+  std::vector<Grant> grants;
+  std::vector<std::uint32_t> peers;
+  std::vector<TransportEvent> events;  // from `taken` on
+  std::size_t taken = 0;
+  std::vector<JobDone> jobs;  // from `jobs_taken` on
+  std::size_t jobs_taken = 0;
+  // The digest server: busy since then with that many bytes. (Rounding never adds up.)
+  Time busy_since;
+  Bytes busy_bytes;
+  Time wake = Time::never();
+  bool ready = false;    // is in the list of ready workers
+  bool waiting = false;  // its actor is blocked in wait
+  bool alive = true;
+
+  [[nodiscard]] bool has_news() const { return taken < events.size() || jobs_taken < jobs.size(); }
+};
+
+struct SimNetwork::State {
+  State(const Router& router, std::span<const NodeId> nodes, std::span<const DataPath> paths,
+        const Meters& meters, FlowDriver driver);
+  ~State();
+
+  // What transports ask for.
+  PeerId open(WorkerId owner, const Endpoint& endpoint);
+  void close(WorkerId owner, PeerId peer);
+  Access allow(WorkerId source, WorkerId reader, Version version, RegionId region);
+  void revoke(WorkerId source, WorkerId reader, Version version);
+  Posted read(WorkerId owner, const ReadRequest& request);
+  void cancel(WorkerId owner, OpId id);
+  bool send(WorkerId owner, PeerId peer, std::span<const std::byte> payload);
+  void wait(WorkerId worker, Time until);
+  void job(WorkerId worker, JobId id, Time at);
+
+  void add(Time at, EventKind kind, std::uint32_t a, std::uint64_t b = 0);
+  void instant(std::span<const FlowId> ended);
+  void happen(const Event& event);
+  void request_arrives(std::uint32_t read);
+  void flow_ended(std::uint32_t read);
+  void serve(std::uint32_t peer);
+  void start_flow(std::uint32_t read);
+  void arrive_later(std::uint32_t read);
+  // Ends the read at once, whatever it is doing.
+  void abort(std::uint32_t read, ReadStatus status);
+  void finish(std::uint32_t read, ReadStatus status);
+  void account(const OpenRead& read, Bytes bytes);
+  void look_at_deadlines(std::uint32_t peer);
+  void watch_deadline(std::uint32_t peer, Time deadline);
+  void peer_lost(std::uint32_t peer);
+  void kill(WorkerId worker);
+  void tell(WorkerId worker, TransportEvent event);
+  void make_ready(std::uint32_t worker);
+  void wake_at(std::uint32_t worker, Time at);
+  [[nodiscard]] std::uint32_t grant_of(const PeerState& peer, const Access& access) const;
+
+  RouteTable routes;
+  ChannelMeter meter;
+  FlowNetwork flows;
+  std::vector<WorkerState> workers;
+  std::vector<PeerState> peers;
+  std::vector<OpenRead> reads;
+  std::vector<std::uint32_t> free_reads;
+  std::vector<Parcel> parcels;
+  std::vector<std::uint32_t> free_parcels;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> queue;
+  std::uint64_t next_order = 0;
+  std::vector<std::uint32_t> ready;
+  std::vector<std::uint32_t> ready_now;  // scratch
+  std::function<void(WorkerId)> on_ready;
+  std::function<void()> on_idle;
+  Moved moved;
+  Time now;
+  bool stopped = false;
+  bool with_actors = false;
+};
+
+}  // namespace holdfast::sim

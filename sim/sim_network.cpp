@@ -1,0 +1,215 @@
+#include "sim/sim_network.hpp"
+
+#include <algorithm>
+
+#include "sim/network_state.hpp"
+#include "sim/worker_ports.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+// The routes must be known before SimGrid's platform is built.
+RouteTable make_routes(const Router& router, std::span<const DataPath> paths) {
+  RouteTable routes(router);
+  for (const DataPath& path : paths) routes.add(path);
+  routes.drop_redundant_links();
+  return routes;
+}
+
+}  // namespace
+
+SimNetwork::State::State(const Router& router, std::span<const NodeId> nodes,
+                         std::span<const DataPath> paths, const Meters& meters, FlowDriver driver)
+    : routes(make_routes(router, paths)),
+      meter(routes.link_count(), meters.bins, meters.expected),
+      flows(routes.capacities(), driver) {
+  for (std::uint32_t link = 0; link < routes.link_count(); ++link) {
+    const LinkKind kind = router.topology().link(routes.channel(link).link()).kind;
+    if (meters.single_bin_inside_hosts && kind != LinkKind::Fabric && kind != LinkKind::Wan) {
+      meter.keep_total_only(link);
+    }
+  }
+  workers.resize(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    workers[i].node = nodes[i];
+    workers[i].digest_rate = router.topology().node(nodes[i]).digest_rate;
+    workers[i].transport = std::make_unique<SimTransport>(*this, WorkerId(i));
+    workers[i].memory = std::make_unique<SimMemory>(*this, WorkerId(i));
+  }
+  flows.set_handler([this](std::span<const FlowId> ended) { instant(ended); });
+}
+
+SimNetwork::State::~State() = default;
+
+void SimNetwork::State::add(Time at, EventKind kind, std::uint32_t a, std::uint64_t b) {
+  // Outside `instant` (from an actor) the next alarm may have to come earlier.
+  if (with_actors && (queue.empty() || at < queue.top().at)) flows.wake_at(at);
+  queue.push({at, next_order++, b, a, kind});
+}
+
+// Everything of one instant: flows that ended, events that are due, then the workers that have
+// something to poll; again until nothing is left to do at this time.
+void SimNetwork::State::instant(std::span<const FlowId> ended) {
+  now = flows.now();
+  for (const FlowId flow : ended) flow_ended(flow);
+  while (!stopped) {
+    while (!queue.empty() && queue.top().at <= now) {
+      const Event event = queue.top();
+      queue.pop();
+      happen(event);
+    }
+    if (ready.empty()) break;
+    ready_now.clear();
+    ready_now.swap(ready);
+    for (const std::uint32_t worker : ready_now) {
+      workers[worker].ready = false;
+      if (workers[worker].alive && !stopped) on_ready(WorkerId(worker));
+    }
+  }
+  if (stopped) return;
+  flows.wake_at(queue.empty() ? Time::never() : queue.top().at);
+  if (queue.empty() && flows.live() == 0 && on_idle) on_idle();
+}
+
+void SimNetwork::State::happen(const Event& event) {
+  switch (event.kind) {
+    case EventKind::Request:
+      if (reads[event.a].use == event.b) request_arrives(event.a);
+      break;
+    case EventKind::Arrival:
+      if (reads[event.a].use == event.b) finish(event.a, reads[event.a].status);
+      break;
+    case EventKind::Deadline:
+      if (peers[event.a].deadline_at == event.at) look_at_deadlines(event.a);
+      break;
+    case EventKind::Message: {
+      Parcel& parcel = parcels[event.a];
+      tell(parcel.to, MessageReceived{parcel.from, std::move(parcel.payload)});
+      parcel.payload.clear();
+      free_parcels.push_back(event.a);
+      break;
+    }
+    case EventKind::JobDone:
+      workers[event.a].jobs.push_back({event.b, 0});
+      make_ready(event.a);
+      break;
+    case EventKind::Wake:
+      if (workers[event.a].wake == event.at) {
+        workers[event.a].wake = Time::never();
+        make_ready(event.a);
+      }
+      break;
+    case EventKind::Lost:
+      peer_lost(event.a);
+      break;
+  }
+}
+
+void SimNetwork::State::tell(WorkerId worker, TransportEvent event) {
+  if (!workers[worker.index()].alive) return;
+  workers[worker.index()].events.push_back(std::move(event));
+  make_ready(worker.value());
+}
+
+void SimNetwork::State::make_ready(std::uint32_t worker) {
+  if (workers[worker].ready) return;
+  workers[worker].ready = true;
+  ready.push_back(worker);
+}
+
+// Alarms are not taken back: one that comes too early, or was replaced by an earlier one, is let
+// pass.
+void SimNetwork::State::wake_at(std::uint32_t worker, Time at) {
+  if (at == Time::never()) return;
+  at = std::max(at, now);
+  if (at >= workers[worker].wake) return;
+  workers[worker].wake = at;
+  add(at, EventKind::Wake, worker);
+}
+
+void SimNetwork::State::job(WorkerId worker, JobId id, Time at) {
+  add(at, EventKind::JobDone, worker.value(), id);
+}
+
+void SimNetwork::State::wait(WorkerId worker, Time until) {
+  WorkerState& state = workers[worker.index()];
+  if (!with_actors || state.has_news() || until <= flows.now()) return;
+  now = flows.now();
+  state.wake = Time::never();
+  wake_at(worker.value(), until);
+  state.waiting = true;
+  flows.block();
+  now = flows.now();
+}
+
+SimNetwork::SimNetwork(const Router& router, std::span<const NodeId> nodes,
+                       std::span<const DataPath> paths, const Meters& meters, FlowDriver driver)
+    : state_(std::make_unique<State>(router, nodes, paths, meters, driver)) {}
+
+SimNetwork::~SimNetwork() = default;
+
+Transport& SimNetwork::transport(WorkerId worker) {
+  return *state_->workers[worker.index()].transport;
+}
+Memory& SimNetwork::memory(WorkerId worker) {
+  return *state_->workers[worker.index()].memory;
+}
+Time SimNetwork::now() const {
+  return state_->flows.now();
+}
+
+void SimNetwork::run(std::function<void(WorkerId)> ready, std::function<void()> idle) {
+  state_->on_ready = std::move(ready);
+  state_->on_idle = std::move(idle);
+  for (std::uint32_t worker = 0; worker < state_->workers.size(); ++worker) {
+    state_->make_ready(worker);
+  }
+  state_->flows.run();
+}
+
+void SimNetwork::wake_at(WorkerId worker, Time at) {
+  state_->wake_at(worker.value(), at);
+}
+
+void SimNetwork::stop() {
+  state_->stopped = true;
+  state_->flows.stop();
+}
+
+void SimNetwork::run_actors(std::span<const Body> bodies) {
+  State& state = *state_;
+  state.with_actors = true;
+  state.on_ready = [&state](WorkerId worker) {
+    if (!state.workers[worker.index()].waiting) return;
+    state.workers[worker.index()].waiting = false;
+    state.flows.unblock(worker.index());
+  };
+  std::vector<std::function<void()>> actors;
+  for (std::uint32_t i = 0; i < bodies.size(); ++i) {
+    actors.emplace_back([&state, &body = bodies[i], i] {
+      body(*state.workers[i].transport, *state.workers[i].memory, WorkerId(i));
+    });
+  }
+  state.flows.run_actors(actors);
+}
+
+void SimNetwork::kill(WorkerId worker) {
+  state_->kill(worker);
+}
+const SimNetwork::Moved& SimNetwork::moved() const {
+  return state_->moved;
+}
+
+std::vector<SimNetwork::Use> SimNetwork::channel_use(Time makespan) const {
+  std::vector<Use> result;
+  for (std::uint32_t link = 0; link < state_->routes.link_count(); ++link) {
+    const Bytes total = state_->meter.total(link);
+    if (total == Bytes(0)) continue;
+    result.push_back({state_->routes.channel(link), total, state_->meter.bins(link, makespan)});
+  }
+  std::sort(result.begin(), result.end(),
+            [](const Use& a, const Use& b) { return a.channel < b.channel; });
+  return result;
+}
+
+}  // namespace holdfast::sim

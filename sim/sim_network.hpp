@@ -1,0 +1,89 @@
+// Transports and memories of many workers over one simulated network.
+//
+// Model of a read. The request takes the latency of the path to its source, which checks the
+// permission. Reads of one connection are served one after the other, each as one flow over the
+// links of the path, in the order of their posts; the next begins in the instant in which the one
+// before ends, if its request is there. The bytes are there one latency after the end of the flow.
+// A connection is one stream: the least stream cap on its way bounds it. A message takes the
+// latency and no bandwidth. A memory digests one job after the other at its node's digest rate,
+// gathers and scatters at once; every digest is zero.
+//
+// Bytes are not real: regions have a size only. Messages arrive once, in order. Connections of a
+// dead worker are reported lost one latency after its death.
+//
+// Two ways to run it: `run` calls a handler for each worker that has something to poll (one stack
+// for everyone: what a large simulation uses), `run_actors` gives each worker an actor that may
+// block in Transport::wait.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/engine/memory.hpp"
+#include "core/engine/transport.hpp"
+#include "sim/flow_network.hpp"
+#include "sim/route_table.hpp"
+
+namespace holdfast::sim {
+
+struct Meters {
+  std::uint32_t bins = 50;
+  bool single_bin_inside_hosts = false;
+  Time expected;  // a lower estimate of the makespan
+};
+
+class SimNetwork {
+ public:
+  // `nodes`: the endpoint of each worker. `paths`: all those over which data will be read; a peer
+  // opened along another path carries messages, and refuses reads with PeerGone.
+  // O(nodes + paths x route length).
+  SimNetwork(const Router& router, std::span<const NodeId> nodes, std::span<const DataPath> paths,
+             const Meters& meters = {}, FlowDriver driver = best_flow_driver());
+  ~SimNetwork();
+  SimNetwork(const SimNetwork&) = delete;
+  SimNetwork& operator=(const SimNetwork&) = delete;
+
+  [[nodiscard]] Transport& transport(WorkerId worker);
+  [[nodiscard]] Memory& memory(WorkerId worker);
+  [[nodiscard]] Time now() const;
+
+  // Calls `ready` for each worker at time zero, and again whenever there is something to poll or
+  // the time of its last `wake_at` has come; until `stop`. `idle` is called when nothing can happen
+  // any more.
+  void run(std::function<void(WorkerId)> ready, std::function<void()> idle);
+  void wake_at(WorkerId worker, Time at);
+  void stop();
+
+  using Body = std::function<void(Transport&, Memory&, WorkerId)>;
+  void run_actors(std::span<const Body> bodies);
+
+  // The worker is gone: what it reads stops, its readers hear PeerLost.
+  void kill(WorkerId worker);
+
+  // Payload, aborted reads included.
+  struct Moved {
+    Bytes gpu;
+    Bytes nic;
+    Bytes wan;
+  };
+  [[nodiscard]] const Moved& moved() const;
+
+  struct Use {
+    ChannelId channel;
+    Bytes total;
+    std::vector<Bytes> bins;
+  };
+  // Channels that carried something, ascending. `makespan`: not before now.
+  [[nodiscard]] std::vector<Use> channel_use(Time makespan) const;
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,73 @@
+// Carries a plan out in SimGrid, with the engine that drives hardware, and measures it.
+//
+// No SimGrid header is included here: callers see plain values.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/plan/demand.hpp"
+#include "core/plan/plan.hpp"
+#include "core/topology/router.hpp"
+
+namespace holdfast::sim {
+
+enum class Trace { None, Worker, Block };
+
+struct SimulationOptions {
+  Trace trace = Trace::Worker;
+  std::uint32_t time_bins = 50;                   // of links.csv
+  std::uint64_t single_bin_above = 1'024;         // workers; then links inside hosts get one bin
+  Time read_deadline = seconds(600);              // of one block
+  std::function<void(double fraction)> progress;  // called now and then with what is delivered
+};
+
+enum class TraceKind { Start, Progress, BlockDone, End, Fault };
+
+struct TraceEvent {
+  Time at;
+  TraceKind kind = TraceKind::Start;
+  WorkerId worker;
+  std::uint32_t percent = 0;  // Progress
+  StripeId stripe;            // BlockDone
+  BlockId block;              // BlockDone
+  WorkerId source;            // BlockDone
+  std::string text;           // Fault
+};
+
+// Bytes of one link and direction, by time bin of makespan / bins.
+struct ChannelUse {
+  ChannelId channel;
+  Bytes total;
+  std::vector<Bytes> bins;  // one or time_bins entries
+};
+
+// Payload, aborted reads included. `gpu`: arrived at workers; `nic`: over NIC to fabric channels
+// into hosts; `wan`: over WAN links.
+struct MovedBytes {
+  Bytes gpu;
+  Bytes nic;
+  Bytes wan;
+};
+
+struct SimulationResult {
+  Time makespan;                // last completion
+  std::vector<Time> completed;  // by worker; zero for one that misses nothing
+  MovedBytes moved;
+  std::uint64_t deliveries = 0;        // blocks verified by receivers
+  std::vector<ChannelUse> channels;    // those that carried something, ascending
+  std::vector<TraceEvent> events;      // in time order
+  std::optional<std::string> failure;  // a named error that ended the run
+};
+
+// The plan must have passed the checker. One simulation at a time in a process, and SimGrid keeps
+// state for the life of a process: `simulate` runs it in a forked child and brings the result back,
+// so that it may be called again and again. Same arguments, same result, bit for bit.
+// Throws Error(Unsupported) where SimGrid cannot represent the topology.
+[[nodiscard]] SimulationResult simulate(const Router& router, const Demand& demand,
+                                        const Plan& plan, const SimulationOptions& options = {});
+
+}  // namespace holdfast::sim
