@@ -1,0 +1,81 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/task.hpp"
+#include "core/io/plan_json.hpp"
+#include "core/io/printable.hpp"
+#include "core/io/topology_reader.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string json_text(const PlanFile& file, const std::vector<Violation>& violations) {
+  Json json;
+  json["accepted"] = violations.empty();
+  json["plan_hash"] = to_string(hash_of(file.plan));
+  json["violations"] = Json::array();
+  for (const Violation& violation : violations) {
+    json["violations"].push_back({{"code", to_string(violation.code)},
+                                  {"pointer", violation.pointer},
+                                  {"message", violation.message}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string people_text(const CheckArguments& arguments, const PlanFile& file,
+                        const std::vector<Violation>& violations) {
+  if (violations.empty()) {
+    return fmt::format("{}: accepted: {} stripes, {} edges, {} workers\n",
+                       printable(arguments.plan), file.plan.stripes.size(), edges_of(file.plan),
+                       file.demand.workers.size());
+  }
+  std::string text =
+      fmt::format("{}: refused: {} violations\n", printable(arguments.plan), violations.size());
+  for (const Violation& violation : violations) {
+    text += printable(fmt::format("  {}: {} [{}]", violation.pointer, violation.message,
+                                  to_string(violation.code))) +
+            "\n";
+  }
+  return text;
+}
+
+// A demand that breaks its own invariants is no input for the checker. Against the topology that
+// the plan names this is malformed input; against another one it is one more sign of a wrong
+// topology.
+std::vector<Violation> check_file(const PlanFile& file, const Topology& topology) {
+  try {
+    validate(file, topology);
+  } catch (const Error& error) {
+    if (file.plan.topology == topology.hash()) {
+      throw;
+    }
+    return {
+        {ViolationCode::WrongTopology, "/plan/topology",
+         fmt::format("the plan was made for topology {}, and this is {}: {}",
+                     to_string(file.plan.topology), to_string(topology.hash()), error.message())}};
+  }
+  return check(file.plan, file.demand, Router(topology));
+}
+
+}  // namespace
+
+ExitStatus check_plan(const CheckArguments& arguments) {
+  const Topology topology = read_topology(arguments.topology);
+  const PlanFile file = read_plan(arguments.plan);
+  std::vector<Violation> violations;
+  try {
+    violations = check_file(file, topology);
+  } catch (const Error& error) {
+    // The reader knows where in the plan, not in which plan.
+    Place place = error.place();
+    place.file = place.file.empty() ? arguments.plan : place.file;
+    throw Error(error.code(), error.message(), place);
+  }
+  print(arguments.json ? json_text(file, violations) : people_text(arguments, file, violations));
+  return violations.empty() ? ExitStatus::Done : ExitStatus::Failed;
+}
+
+}  // namespace holdfast::cli

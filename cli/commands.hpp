@@ -1,0 +1,45 @@
+// The subcommands. Each prints its answer to stdout and may throw Error, which means wrong input
+// unless the command has caught it itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/console.hpp"
+
+namespace holdfast::cli {
+
+struct SimulateArguments {
+  std::string scenario;
+  std::string policy;  // empty: what the scenario says
+  std::optional<std::uint64_t> seed;
+  std::string out;  // empty: writes no files
+  std::string trace = "worker";
+  bool json = false;
+  bool force = false;  // traces blocks even where that makes huge files
+};
+[[nodiscard]] ExitStatus simulate(const SimulateArguments& arguments);
+
+struct PlanArguments {
+  std::string scenario;
+  std::string policy;
+  std::string out;  // empty: writes no plan
+  bool json = false;
+};
+[[nodiscard]] ExitStatus plan(const PlanArguments& arguments);
+
+struct CheckArguments {
+  std::string plan;
+  std::string topology;
+  bool json = false;
+};
+[[nodiscard]] ExitStatus check_plan(const CheckArguments& arguments);
+
+struct TopoArguments {
+  std::string file;
+  bool json = false;
+};
+[[nodiscard]] ExitStatus show_topology(const TopoArguments& arguments);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,119 @@
+// holdfast: reads the command line and hands over to one subcommand.
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.hpp"
+#include "core/io/program_version.hpp"
+
+namespace {
+
+using namespace holdfast::cli;
+
+struct Arguments {
+  SimulateArguments simulate;
+  PlanArguments plan;
+  CheckArguments check;
+  TopoArguments topo;
+};
+
+void add_simulate(CLI::App& app, SimulateArguments& to) {
+  CLI::App* command = app.add_subcommand("simulate", "Run a scenario in simulation");
+  command->add_option("SCENARIO", to.scenario, "Scenario file (YAML)")->required();
+  command->add_option("--policy", to.policy, "Policies, comma-separated, or 'all'");
+  command->add_option("--seed", to.seed, "Seed of everything that is drawn");
+  command->add_option("--out", to.out,
+                      "Folder for summary.json, events.jsonl, links.csv, trace.json");
+  command->add_option("--trace", to.trace, "Events to record: none, worker or block")
+      ->check(CLI::IsMember({"none", "worker", "block"}));
+  command->add_flag("--json", to.json, "Print the summary as JSON");
+  command->add_flag("--force", to.force, "Trace blocks even of a huge run");
+}
+
+void add_plan(CLI::App& app, PlanArguments& to) {
+  CLI::App* command = app.add_subcommand("plan", "Plan one update and compare it with the bound");
+  command->add_option("SCENARIO", to.scenario, "Scenario file (YAML)")->required();
+  command->add_option("--policy", to.policy, "Policies, comma-separated, or 'all'");
+  command->add_option("--out", to.out, "File for the plan (JSON); needs a single policy");
+  command->add_flag("--json", to.json, "Print the answer as JSON");
+}
+
+void add_check(CLI::App& app, CheckArguments& to) {
+  CLI::App* command = app.add_subcommand("check", "Accept or refuse a plan file");
+  command->add_option("PLAN", to.plan, "Plan file (JSON)")->required();
+  command->add_option("--topology", to.topology, "Topology file (YAML)")->required();
+  command->add_flag("--json", to.json, "Print the answer as JSON");
+}
+
+CLI::App* add_topo(CLI::App& app, TopoArguments& to) {
+  CLI::App* command = app.add_subcommand("topo", "Look at topologies");
+  command->require_subcommand(1);
+  CLI::App* show = command->add_subcommand("show", "Validate and summarise a topology");
+  show->add_option("FILE", to.file, "Topology file (YAML)")->required();
+  show->add_flag("--json", to.json, "Print the summary as JSON");
+  return show;
+}
+
+ExitStatus run(const CLI::App& app, const Arguments& arguments) {
+  if (app.got_subcommand("simulate")) {
+    return simulate(arguments.simulate);
+  }
+  if (app.got_subcommand("plan")) {
+    return plan(arguments.plan);
+  }
+  if (app.got_subcommand("check")) {
+    return check_plan(arguments.check);
+  }
+  return show_topology(arguments.topo);
+}
+
+ExitStatus guarded(int argc, char** argv) {
+  CLI::App app("Moves model weights from trainers to rollout GPUs: simulation, plans, bounds",
+               "holdfast");
+  app.set_version_flag("--version", fmt::format("holdfast {}", holdfast::kProgramVersion));
+  app.require_subcommand(1);
+  Arguments arguments;
+  add_simulate(app, arguments.simulate);
+  add_plan(app, arguments.plan);
+  add_check(app, arguments.check);
+  add_topo(app, arguments.topo);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      app.exit(error);
+      return ExitStatus::Done;
+    }
+    print_error(fmt::format("{}; see 'holdfast --help'", error.what()));
+    return ExitStatus::BadInput;
+  }
+  return run(app, arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ExitStatus status = ExitStatus::Failed;
+  try {
+    status = guarded(argc, argv);
+  } catch (const holdfast::Error& error) {
+    print_error(error);
+    status = ExitStatus::BadInput;
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory");
+  } catch (const std::exception& error) {
+    print_error(fmt::format("internal error: {}", error.what()));
+  } catch (...) {
+    print_error("internal error of an unknown kind");
+  }
+  const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  if (!flushed && status == ExitStatus::Done) {
+    print_error("the answer could not be written to its end");
+    status = ExitStatus::Failed;
+  }
+  return static_cast<int>(status);
+}

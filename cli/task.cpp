@@ -1,0 +1,98 @@
+#include "cli/task.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "cli/console.hpp"
+#include "core/io/printable.hpp"
+
+namespace holdfast::cli {
+
+ResultsContext Task::context() const {
+  return {loaded.scenario, loaded.topology, update, bound, loaded.hash, demand_hash, warnings};
+}
+
+Task::Task(const std::string& scenario)
+    : loaded(load_scenario(scenario)),
+      update(make_update(loaded.scenario, loaded.topology, loaded.manifest)),
+      router(loaded.topology),
+      bound(lower_bound(loaded.topology, update.demand)),
+      demand_hash(hash_of(update.demand)),
+      warnings(loaded.scenario.warnings) {
+  warnings.insert(warnings.end(), update.warnings.begin(), update.warnings.end());
+  if (const auto wrong = refute(bound.cut, loaded.topology, update.demand)) {
+    throw std::logic_error("the bound's certificate does not hold: " + *wrong);
+  }
+}
+
+CheckedPlan make_checked_plan(const Task& task, Policy policy, std::uint64_t seed) {
+  CheckedPlan result;
+  result.planned = make_plan(policy, task.router, task.update.demand, seed);
+  result.refused = check(result.planned.plan, task.update.demand, task.router);
+  return result;
+}
+
+void print_refused(Policy policy, const std::vector<Violation>& refused) {
+  constexpr std::size_t kMostLines = 20;
+  for (std::size_t i = 0; i < std::min(refused.size(), kMostLines); ++i) {
+    print_error(fmt::format("internal error: policy {}: {}: {} [{}]", to_string(policy),
+                            refused[i].pointer, refused[i].message, to_string(refused[i].code)));
+  }
+}
+
+std::uint64_t edges_of(const Plan& plan) {
+  std::uint64_t edges = 0;
+  for (const Stripe& stripe : plan.stripes) {
+    edges += stripe.edges.size();
+  }
+  return edges;
+}
+
+std::string heading(const Task& task) {
+  const Scenario& scenario = task.loaded.scenario;
+  const Demand& demand = task.update.demand;
+  std::size_t receiving = 0;
+  for (const Replica& replica : task.update.replicas) {
+    receiving += replica.receives ? 1 : 0;
+  }
+  std::size_t receivers = 0;
+  for (const Bytes missing : missing_bytes(demand)) {
+    receivers += missing > Bytes() ? 1 : 0;
+  }
+  std::string text = printable(scenario.name) + "\n";
+  if (!scenario.teaches.empty()) {
+    text += wrapped(scenario.teaches) + "\n";
+  }
+  text += "\n";
+  text += wrapped(fmt::format(
+              "{} of {} to {} workers of {} replicas on {}, in {} blocks of {}; verification {}.",
+              rounded(task.update.model_bytes), demand.model, receivers, receiving,
+              task.loaded.topology.name(), demand.block_bytes.size(), rounded(demand.block_size),
+              demand.verify ? "on" : "off")) +
+          "\n";
+  text += wrapped(describe_bound(task)) + "\n\n";
+  return text;
+}
+
+std::string describe_bound(const Task& task) {
+  const Cut& cut = task.bound.cut;
+  std::string through = "must be served";
+  if (cut.kind == CutKind::Digest) {
+    through = "must be verified";
+  } else if (!cut.channels.empty()) {
+    const std::string first = task.loaded.topology.channel_name(cut.channels.front());
+    through = cut.channels.size() == 1
+                  ? fmt::format("must cross '{}'", first)
+                  : fmt::format("must cross {} links ('{}' and so on)", cut.channels.size(), first);
+  }
+  return fmt::format("No plan takes less than {}: {} for {} {}, at {}.", rounded(cut.time),
+                     rounded(cut.bytes), sink_of(task.context()), through, rounded(cut.capacity));
+}
+
+std::string percent(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f} %", *share * 100) : "-";
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,309 @@
+"""End-to-end tests of the command `holdfast`: exit statuses, messages, files.
+
+Usage: cli_test.py HOLDFAST SOURCE_DIR
+"""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+HOLDFAST = ""
+SOURCE = ""
+
+SCENARIO = """format: 1
+name: small
+teaches: A small one.
+topology: {source}/topologies/h100-16-hosts.yaml
+model: {{preset: qwen2.5-7b}}
+layouts: {{tp4: {{tensor_parallel: 4}}}}
+groups:
+  trainer: {{place: {{gpus: ['h0.gpu[0-3]']}}, layout: tp4}}
+  rollout: {{place: {{hosts: 'h[1-3]'}}, layout: tp4}}
+holders: [trainer]
+update: {{receivers: [rollout]}}
+policy: [star, chain, two_tree]
+options: {{blocks_per_eighth: 8}}
+"""
+
+
+def schema(name):
+    with open(f"{SOURCE}/core/io/schemas/{name}.schema.json", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def validate(values, name):
+    checker = jsonschema.Draft202012Validator(schema(name))
+    checker.check_schema(checker.schema)
+    for value in values:
+        checker.validate(value)
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="holdfast-cli-")
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def scenario(self, find="", replace="", name="s.yaml"):
+        text = SCENARIO.format(source=SOURCE)
+        self.assertIn(find, text)
+        return self.write(name, text.replace(find, replace) if find else text)
+
+    def run_it(self, *arguments, status=0):
+        done = subprocess.run([HOLDFAST, *arguments], capture_output=True, text=True, check=False,
+                              timeout=300, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, status, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def read(self, *parts):
+        with open(os.path.join(self.folder.name, *parts), encoding="utf-8") as file:
+            return file.read()
+
+    # -- usage ------------------------------------------------------------------------------------
+
+    def test_version_and_help(self):
+        self.assertRegex(self.run_it("--version").stdout, r"^holdfast \d+\.\d+\.\d+\n$")
+        for arguments in (["--help"], ["simulate", "--help"], ["topo", "show", "--help"]):
+            self.assertIn("Usage", self.run_it(*arguments).stdout)
+
+    def test_wrong_usage_is_wrong_input(self):
+        for arguments in ([], ["simulat"], ["simulate"], ["simulate", "a", "b"], ["topo"],
+                          ["check", "plan.json"], ["simulate", "a", "--trace", "all"],
+                          ["simulate", "a", "--seed", "x"], ["simulate", "a", "--nonsense"]):
+            done = self.run_it(*arguments, status=2)
+            self.assertRegex(done.stderr, r"^holdfast: error: ")
+            self.assertEqual(done.stdout, "")
+
+    def test_wrong_input_is_named(self):
+        cases = [
+            ("nmae: x\nname: small", "name: small", r"s\.yaml:2:1: .*'name'.* \[UnknownKey\]"),
+            ("layout: tp8", "layout: tp4", r"s\.yaml:8:\d+: .*tp4.* \[UnknownName\]"),
+            ("hosts: 'h[1-33]x'", "hosts: 'h[1-3]'", r"s\.yaml:9:\d+: .* \[UnknownName\]"),
+            ("policy: [two_treee]", "policy: [star, chain, two_tree]",
+             r"s\.yaml:12:\d+: .*two_tree.* \[UnknownName\]"),
+            ("blocks_per_eighth: 0", "blocks_per_eighth: 8", r"s\.yaml:13:\d+: .*\[BadValue\]"),
+        ]
+        for replace, find, expected in cases:
+            for command in ("simulate", "plan"):
+                done = self.run_it(command, self.scenario(find, replace), status=2)
+                self.assertRegex(done.stderr, r"^holdfast: error: .*" + expected)
+                self.assertEqual(done.stdout, "")
+        self.run_it("simulate", self.path("nowhere.yaml"), status=2)
+        self.run_it("simulate", self.folder.name, status=2)
+        done = self.run_it("simulate", self.scenario(), "--policy", "two_tre", status=2)
+        self.assertIn("two_tree", done.stderr)
+
+    def test_names_cannot_command_the_terminal(self):
+        done = self.run_it("simulate", self.path("a\x1b[31m\nb.yaml"), status=2)
+        self.assertNotIn("\x1b", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_warnings_go_to_stderr_and_into_the_summary(self):
+        path = self.scenario("tp4: {tensor_parallel: 4}",
+                             "tp4: {tensor_parallel: 4}, tp8: {tensor_parallel: 8}")
+        done = self.run_it("simulate", path, "--policy", "chain", "--json")
+        self.assertRegex(done.stderr, r"^holdfast: warning: .*s\.yaml:6:\d+: layout 'tp8'")
+        self.assertEqual(len(json.loads(done.stdout)["warnings"]), 1)
+
+    # -- simulate ---------------------------------------------------------------------------------
+
+    def test_simulate_prints_a_table(self):
+        done = self.run_it("simulate", self.scenario())
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[0], "small")
+        header = next(i for i, line in enumerate(lines) if line.startswith("policy"))
+        self.assertEqual([line.split()[0] for line in lines[header + 1:]],
+                         ["star", "chain", "two_tree"])
+        self.assertLessEqual(max(map(len, lines)), 100)
+        self.assertEqual(done.stderr, "")  # no progress in a pipe
+
+    def test_results_follow_the_schemas(self):
+        if jsonschema is None:
+            self.skipTest("python3-jsonschema is not installed")
+        for trace in ("none", "worker", "block"):
+            self.run_it("simulate", self.scenario(), "--out", self.path("out"), "--trace", trace)
+            summary = json.loads(self.read("out", "summary.json"))
+            validate([summary], "summary")
+            trace_json = json.loads(self.read("out", "trace.json"))
+            validate([trace_json], "trace")
+            events = [json.loads(line) for line in self.read("out", "events.jsonl").splitlines()]
+            validate(events, "events")
+            kinds = {event["event"] for event in events}
+            self.assertEqual(kinds >= {"start", "end"}, trace != "none")
+            self.assertEqual("block" in kinds, trace == "block")
+            rows = list(csv.DictReader(self.read("out", "links.csv").splitlines()))
+            for row in rows:
+                for key in ("start_s", "end_s"):
+                    row[key] = float(row[key])
+                for key in ("bytes", "capacity_bytes_per_s"):
+                    row[key] = int(row[key])
+            validate(rows, "links")
+            self.check_figures(summary, events, rows)
+
+    def check_figures(self, summary, events, rows):
+        """What the files say about one another."""
+        self.assertEqual([run["policy"] for run in summary["runs"]],
+                         ["star", "chain", "two_tree"])
+        for run in summary["runs"]:
+            self.assertGreaterEqual(run["makespan_s"], run["bound_s"])
+            self.assertAlmostEqual(run["bound_fraction"], run["bound_s"] / run["makespan_s"], 12)
+            self.assertGreaterEqual(run["bytes_moved"]["gpu"], run["bytes_minimum"]["gpu"])
+            self.assertGreaterEqual(run["bytes_moved"]["nic"], run["bytes_minimum"]["nic"])
+            self.assertEqual(run["bytes_moved"]["gpu"], run["bytes_minimum"]["gpu"])
+            self.assertEqual(run["gpu_stall_s"], run["rollout_stall_s"])
+            self.assertLessEqual(run["rollout_stall_s"], run["makespan_s"] * 24 * (1 + 1e-12))
+            ends = [e["at_s"] for e in events
+                    if e["event"] == "end" and e["policy"] == run["policy"]]
+            if ends:
+                self.assertEqual(len(ends), 24)
+                self.assertAlmostEqual(max(ends), run["makespan_s"], 11)
+            blocks = [e for e in events if e["event"] == "block" and e["policy"] == run["policy"]]
+            self.assertIn(len(blocks), (0, run["deliveries"]))
+            mine = [row for row in rows if row["policy"] == run["policy"]]
+            for row in mine:
+                # A bin cannot carry more than its length allows, blocks on its edges aside.
+                most = row["capacity_bytes_per_s"] * (row["end_s"] - row["start_s"])
+                self.assertLessEqual(row["bytes"], most * 1.000001 + 2 * run["block_size"])
+            self.assertTrue(mine)
+
+    def test_the_same_input_gives_the_same_bytes(self):
+        path = self.scenario()
+        for out in ("a", "b"):
+            self.run_it("simulate", path, "--out", self.path(out), "--trace", "block")
+        for name in ("events.jsonl", "links.csv", "trace.json"):
+            self.assertEqual(self.read("a", name), self.read("b", name), name)
+        changing = re.compile(r'"(wall_s|peak_rss_bytes)": [^,\n]*')
+        a, b = (changing.sub("", self.read(out, "summary.json")) for out in ("a", "b"))
+        self.assertEqual(a, b)
+
+    def test_the_json_answer_is_the_summary(self):
+        done = self.run_it("simulate", self.scenario(), "--json", "--out", self.path("out"),
+                           "--policy", "chain")
+        self.assertEqual(done.stdout, self.read("out", "summary.json"))
+
+    def test_a_folder_of_somebody_else_is_left_alone(self):
+        os.mkdir(self.path("out"))
+        self.write("out/precious.txt", "mine")
+        done = self.run_it("simulate", self.scenario(), "--out", self.path("out"), status=2)
+        self.assertIn("holds no results of holdfast", done.stderr)
+        self.assertEqual(os.listdir(self.path("out")), ["precious.txt"])
+        self.run_it("simulate", self.scenario(), "--out", self.write("file", ""), status=2)
+
+    def test_results_may_be_replaced(self):
+        for policy in ("chain", "star"):
+            self.run_it("simulate", self.scenario(), "--out", self.path("out"), "--policy", policy)
+        self.assertEqual(json.loads(self.read("out", "summary.json"))["runs"][0]["policy"], "star")
+        self.assertEqual(sorted(os.listdir(self.path("out"))),
+                         ["events.jsonl", "links.csv", "summary.json", "trace.json"])
+
+    def test_huge_block_traces_are_refused(self):
+        path = self.scenario("blocks_per_eighth: 8", "block_size: 4KiB")
+        done = self.run_it("simulate", path, "--trace", "block", status=2)
+        self.assertIn("--force", done.stderr)
+
+    def test_a_shadow_update_stalls_nobody(self):
+        path = self.scenario("receivers: [rollout]", "receivers: [rollout], destination: shadow")
+        run = json.loads(self.run_it("simulate", path, "--json", "--policy", "chain").stdout)["runs"]
+        self.assertEqual(run[0]["rollout_stall_s"], 0)
+        self.assertIsNone(run[0]["stall_fraction"])
+
+    def test_a_full_disk_fails_the_run(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("there is no /dev/full here")
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([HOLDFAST, "--version"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, check=False, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("could not be written", done.stderr)
+
+    # -- plan and check ---------------------------------------------------------------------------
+
+    def test_plan_and_check(self):
+        topology = f"{SOURCE}/topologies/h100-16-hosts.yaml"
+        plan = self.path("plan.json")
+        done = self.run_it("plan", self.scenario(), "--policy", "two_tree", "--out", plan)
+        self.assertIn("No plan takes less than", done.stdout)
+        self.assertIn("accepted", self.run_it("check", plan, "--topology", topology).stdout)
+        answer = json.loads(self.run_it("check", plan, "--topology", topology, "--json").stdout)
+        self.assertTrue(answer["accepted"])
+
+        # Another topology, and each kind of damage.
+        other = f"{SOURCE}/topologies/h100-1-host.yaml"
+        self.assertIn("WrongTopology", self.run_it("check", plan, "--topology", other,
+                                                   status=1).stdout)
+        with open(plan, encoding="utf-8") as file:
+            good = json.load(file)
+        damaged = json.loads(json.dumps(good))
+        lost = damaged["plan"]["stripes"][0]["edges"].pop()
+        damaged["plan"]["stripes"][0]["blocks"]["step"] += 1
+        del lost
+        path = self.write("damaged.json", json.dumps(damaged))
+        answer = json.loads(self.run_it("check", path, "--topology", topology, "--json",
+                                        status=1).stdout)
+        self.assertFalse(answer["accepted"])
+        self.assertIn("MissingBlock", {v["code"] for v in answer["violations"]})
+        self.assertIn("MissingBlock", self.run_it("check", path, "--topology", topology,
+                                                  status=1).stdout)
+
+    def test_unreadable_plans_are_wrong_input(self):
+        topology = f"{SOURCE}/topologies/h100-16-hosts.yaml"
+        for text in ("", "{", "[]", "{\"format\": 1}", "{\"format\": 99}"):
+            path = self.write("plan.json", text)
+            done = self.run_it("check", path, "--topology", topology, status=2)
+            self.assertIn("plan.json", done.stderr)
+        self.run_it("check", self.path("none.json"), "--topology", topology, status=2)
+
+    def test_a_plan_file_holds_one_plan(self):
+        done = self.run_it("plan", self.scenario(), "--out", self.path("plan.json"), status=2)
+        self.assertIn("--policy", done.stderr)
+        self.assertFalse(os.path.exists(self.path("plan.json")))
+
+    def test_plan_for_programs(self):
+        answer = json.loads(self.run_it("plan", self.scenario(), "--json").stdout)
+        self.assertEqual([p["policy"] for p in answer["plans"]], ["star", "chain", "two_tree"])
+        for entry in answer["plans"]:
+            self.assertGreaterEqual(entry["predicted_s"] * (1 + 1e-9), answer["bound_s"])
+
+    # -- topo -------------------------------------------------------------------------------------
+
+    def test_topo_show(self):
+        for name in sorted(os.listdir(f"{SOURCE}/topologies")):
+            path = f"{SOURCE}/topologies/{name}"
+            self.assertIn("GPU", self.run_it("topo", "show", path).stdout.upper())
+            json.loads(self.run_it("topo", "show", path, "--json").stdout)
+        path = self.write("t.yaml", "format: 1\nname: t\nlinkz: []\n")
+        self.assertRegex(self.run_it("topo", "show", path, status=2).stderr, r"t\.yaml:3:1: ")
+
+    # -- the scenarios that come with the program --------------------------------------------------
+
+    def test_quickstart(self):
+        done = self.run_it("simulate", f"{SOURCE}/scenarios/quickstart.yaml", "--out",
+                           self.path("out"))
+        self.assertEqual(done.stderr, "")
+        runs = {run["policy"]: run for run in json.loads(self.read("out", "summary.json"))["runs"]}
+        self.assertLess(runs["star"]["bound_fraction"], 0.1)
+        self.assertGreater(runs["auto"]["bound_fraction"], 0.9)
+        self.assertGreaterEqual(runs["two_tree"]["bound_fraction"],
+                                runs["chain"]["bound_fraction"])
+
+
+if __name__ == "__main__":
+    HOLDFAST, SOURCE = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
