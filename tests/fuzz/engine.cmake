@@ -1,0 +1,1 @@
+holdfast_fuzzer(fuzz_message fuzz_message.cpp holdfast_engine)

@@ -1,0 +1,1 @@
+holdfast_fuzzer(fuzz_scenario fuzz_scenario.cpp holdfast_io)

@@ -1,0 +1,1 @@
+holdfast_fuzzer(fuzz_topology fuzz_topology.cpp holdfast_io)

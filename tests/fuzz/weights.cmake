@@ -1,0 +1,1 @@
+holdfast_fuzzer(fuzz_safetensors fuzz_safetensors.cpp holdfast_io)
