@@ -18,7 +18,9 @@ template <class ParentsOf>
 void add_trees(const PlanSpace& space, PathChooser& paths, PlanBuilder& builder, StripeId stripe,
                const BlockClass& c, const ParentsOf& parents_of) {
   const std::vector<WorkerId> holders = serving_holders(space, c);
-  const auto [relays, leaves] = split_receivers(space, c);
+  const SplitReceivers receivers = split_receivers(space, c);
+  const std::vector<WorkerId>& relays = receivers.relays;
+  const std::vector<WorkerId>& leaves = receivers.leaves;
   const std::vector<Part> parts = equal_parts(relays.size(), holders.size());
   for (std::size_t h = 0; h < holders.size(); ++h) {
     const Parents parents = parents_of(parts[h].count);

@@ -39,28 +39,28 @@ bool is_norm(std::string_view module) {
   return module == "norm" || module.ends_with("_norm") || module.ends_with("layernorm");
 }
 
-Cut cut_by(Rule rule, std::size_t rank) {
+TensorCut cut_by(Rule rule, std::size_t rank) {
   switch (rule) {
     case Rule::ColumnParallel:
-      return rank >= 1 ? Cut::Rows : Cut::Replicated;
+      return rank >= 1 ? TensorCut::Rows : TensorCut::Replicated;
     case Rule::RowParallel:
-      return rank >= 2 ? Cut::Columns : Cut::Replicated;
+      return rank >= 2 ? TensorCut::Columns : TensorCut::Replicated;
     case Rule::Replicated:
       break;
   }
-  return Cut::Replicated;
+  return TensorCut::Replicated;
 }
 
 }  // namespace
 
-Cut cut_of(const Tensor& tensor) {
+TensorCut cut_of(const Tensor& tensor) {
   const std::string_view module = module_of(tensor.name);
   const auto* known = std::find_if(kRules.begin(), kRules.end(),
                                    [&](const NamedRule& r) { return r.module == module; });
-  Cut cut = tensor.shape.size() < 2 || is_norm(module) ? Cut::Replicated : Cut::Rows;
+  TensorCut cut = tensor.shape.size() < 2 || is_norm(module) ? TensorCut::Replicated : TensorCut::Rows;
   if (known != kRules.end()) cut = cut_by(known->rule, tensor.shape.size());
-  if (cut == Cut::Rows && tensor.shape[0] == 1) return Cut::Replicated;
-  if (cut == Cut::Columns && tensor.shape[1] == 1) return Cut::Replicated;
+  if (cut == TensorCut::Rows && tensor.shape[0] == 1) return TensorCut::Replicated;
+  if (cut == TensorCut::Columns && tensor.shape[1] == 1) return TensorCut::Replicated;
   return cut;
 }
 

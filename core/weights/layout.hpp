@@ -9,7 +9,7 @@
 namespace holdfast {
 
 // How tensor parallelism treats one tensor.
-enum class Cut {
+enum class TensorCut {
   Replicated,  // every shard holds all of it (norms, biases of row-parallel layers, scalars)
   Rows,        // dimension 0 is divided (column-parallel layers, embeddings, output head)
   Columns,     // dimension 1 is divided (row-parallel layers: o_proj, down_proj)
@@ -39,6 +39,6 @@ struct Layout {
 // with ColumnParallelLinear, RowParallelLinear and VocabParallelEmbedding. Unlike vLLM we neither
 // pad a vocabulary that does not divide nor copy key/value heads where there are more shards than
 // heads: the former is refused, the latter is cut by rows like any other column-parallel layer.
-[[nodiscard]] Cut cut_of(const Tensor& tensor);
+[[nodiscard]] TensorCut cut_of(const Tensor& tensor);
 
 }  // namespace holdfast

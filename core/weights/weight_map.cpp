@@ -81,11 +81,11 @@ void WeightMap::make_parts(const Manifest& manifest) {
     part.element = holdfast::bytes_of(tensor.dtype);
     part.divided_before = divided_bytes_;
     part.replicated_before = replicated_bytes_;
-    const Cut cut = cut_of(tensor);
-    part.divided = cut != Cut::Replicated;
-    part.dimension = cut == Cut::Columns ? 1 : 0;
+    const TensorCut cut = cut_of(tensor);
+    part.divided = cut != TensorCut::Replicated;
+    part.dimension = cut == TensorCut::Columns ? 1 : 0;
     part.size = part.divided ? tensor.shape[part.dimension] : 1;
-    part.outer = cut == Cut::Columns ? tensor.shape[0] : 1;
+    part.outer = cut == TensorCut::Columns ? tensor.shape[0] : 1;
     part.span = bytes / part.outer;
     (part.divided ? divided_bytes_ : replicated_bytes_) += bytes;
     parts_.push_back(std::move(part));

@@ -58,8 +58,8 @@ std::vector<ByteInfo> describe(const Manifest& manifest, const std::vector<Layou
   std::vector<ByteInfo> bytes;
   for (std::size_t t = 0; t < manifest.tensors().size(); ++t) {
     const Tensor& tensor = manifest.tensors()[t];
-    const Cut cut = cut_of(tensor);
-    const std::size_t dimension = cut == Cut::Columns ? 1 : 0;
+    const TensorCut cut = cut_of(tensor);
+    const std::size_t dimension = cut == TensorCut::Columns ? 1 : 0;
     const std::uint64_t element = bytes_of(tensor.dtype);
     for (std::uint64_t i = 0; i < manifest.bytes(t).count(); ++i) {
       ByteInfo info{i % element, element, {}};
@@ -72,7 +72,7 @@ std::vector<ByteInfo> describe(const Manifest& manifest, const std::vector<Layou
       for (const Layout& layout : layouts) {
         Shards shards(layout.tensor_parallel);
         std::iota(shards.begin(), shards.end(), 0U);
-        if (cut != Cut::Replicated) {
+        if (cut != TensorCut::Replicated) {
           const std::uint64_t part = tensor.shape[dimension] / layout.tensor_parallel;
           shards = {static_cast<std::uint32_t>(index[dimension] / part)};
         }
@@ -225,9 +225,9 @@ TEST(WeightMapProperty, LateLayouts) {
       const Layout late{"late" + std::to_string(parallel), parallel};
       bool divides = true;
       for (const Tensor& tensor : manifest.tensors()) {
-        const Cut cut = cut_of(tensor);
-        if (cut == Cut::Replicated || *bytes_of(tensor) == 0) continue;
-        divides = divides && tensor.shape[cut == Cut::Columns ? 1 : 0] % parallel == 0;
+        const TensorCut cut = cut_of(tensor);
+        if (cut == TensorCut::Replicated || *bytes_of(tensor) == 0) continue;
+        divides = divides && tensor.shape[cut == TensorCut::Columns ? 1 : 0] % parallel == 0;
       }
       if (!divides) {
         EXPECT_THROW(static_cast<void>(map.separates(late)), Error);
