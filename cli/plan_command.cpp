@@ -1,4 +1,5 @@
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -59,6 +60,22 @@ std::string table_of(const Task& task, const std::vector<Row>& rows) {
   return table.text();
 }
 
+// A file that is not a plan is most likely somebody's input.
+void refuse_foreign_file(const std::string& path) {
+  if (!std::filesystem::exists(path)) {
+    return;
+  }
+  try {
+    static_cast<void>(read_plan(path));
+  } catch (const Error& error) {
+    throw Error(ErrorCode::FileUnwritable,
+                fmt::format("this is there and is no plan file, so it is not replaced ({}); name "
+                            "another with --out",
+                            error.message()),
+                Place{path, 0, 0, {}, {}});
+  }
+}
+
 }  // namespace
 
 ExitStatus plan(const PlanArguments& arguments) {
@@ -71,6 +88,9 @@ ExitStatus plan(const PlanArguments& arguments) {
                             "--policy",
                             policies.size()),
                 Place{"--out", 0, 0, {}, {}});
+  }
+  if (!arguments.out.empty()) {
+    refuse_foreign_file(arguments.out);
   }
   std::vector<Row> rows;
   for (const Policy policy : policies) {

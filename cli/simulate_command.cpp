@@ -93,6 +93,12 @@ void carry_out(const Task& task, Policy policy, const SimulateArguments& argumen
   }
   sim::SimulationOptions options;
   options.trace = trace_of(arguments.trace);
+  // A slow link makes a slow run, not a failed one: only what takes many times as long as predicted
+  // is given up.
+  constexpr std::int64_t kPatience = 10;
+  if (checked.planned.predicted < Time::never() / kPatience) {
+    options.read_deadline = std::max(options.read_deadline, checked.planned.predicted * kPatience);
+  }
   options.progress = [&](double fraction) { progress.show(record.policy, fraction); };
   take(sim::simulate(task.router, task.update.demand, checked.planned.plan, options), record);
 }

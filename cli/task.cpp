@@ -22,6 +22,19 @@ Task::Task(const std::string& scenario)
       demand_hash(hash_of(update.demand)),
       warnings(loaded.scenario.warnings) {
   warnings.insert(warnings.end(), update.warnings.begin(), update.warnings.end());
+  if (bound.time() == Time::never()) {
+    const std::vector<WorkerId>& cut_off = bound.cut.receivers;
+    const std::string name =
+        cut_off.empty()
+            ? bound.cut.sink
+            : loaded.topology.node(update.demand.workers[cut_off.front().index()].node).name;
+    throw Error(ErrorCode::BadTopology,
+                fmt::format("nothing that is up joins '{}' to a holder of what it is to receive "
+                            "(or it would take more than 106 days); repair the topology or take "
+                            "it out of the receivers",
+                            name),
+                loaded.scenario.update.place);
+  }
   if (const auto wrong = refute(bound.cut, loaded.topology, update.demand)) {
     throw std::logic_error("the bound's certificate does not hold: " + *wrong);
   }

@@ -119,6 +119,10 @@ std::string unit_hint(std::string_view number, std::string_view unit, const Dime
   if (&dimension == &kRate && knows(kBytes, unit)) {
     return fmt::format("is a byte count, not a rate; write {}{}/s", number, unit);
   }
+  if (&dimension == &kRate && stem == "Bps") {  // a capital B is bytes, whatever "ps" suggests
+    return fmt::format("has the unknown unit {}; did you mean {}{}B/s?", quote(unit), number,
+                       prefix);
+  }
   for (const Unit& known : dimension.units) {
     if (lower(unit) == lower(known.name)) {
       return fmt::format("has the unknown unit {}; did you mean {}{}?", quote(unit), number,

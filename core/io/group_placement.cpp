@@ -165,7 +165,8 @@ void refuse_straddling(const ScenarioGroup& group, std::span<const NodeId> repli
 
 }  // namespace
 
-std::vector<NodeId> endpoints_of(const ScenarioGroup& group, const Topology& topology) {
+std::vector<NodeId> endpoints_of(const ScenarioGroup& group, const Topology& topology,
+                                 std::size_t* down) {
   const GroupPlacement& placement = group.placement;
   Lookup lookup{group,
                 topology,
@@ -182,8 +183,11 @@ std::vector<NodeId> endpoints_of(const ScenarioGroup& group, const Topology& top
   }
   std::vector<NodeId> endpoints;
   for (std::size_t i = 0; i < lookup.chosen.size(); ++i) {
-    if (lookup.chosen[i] != 0 && topology.nodes()[i].up) {
+    if (lookup.chosen[i] == 0) continue;
+    if (topology.nodes()[i].up) {
       endpoints.emplace_back(i);
+    } else if (down != nullptr) {
+      ++*down;
     }
   }
   if (endpoints.empty()) {
@@ -194,9 +198,11 @@ std::vector<NodeId> endpoints_of(const ScenarioGroup& group, const Topology& top
 }
 
 std::vector<std::vector<NodeId>> replicas_of(const ScenarioGroup& group,
-                                             const ScenarioLayout& layout,
-                                             const Topology& topology) {
-  std::vector<NodeId> endpoints = endpoints_of(group, topology);
+                                             const ScenarioLayout& layout, const Topology& topology,
+                                             std::size_t* down) {
+  std::size_t left_out = 0;
+  std::vector<NodeId> endpoints = endpoints_of(group, topology, &left_out);
+  if (down != nullptr) *down = left_out;
   std::vector<std::uint32_t> chosen_in(topology.domains().size(), 0);
   for (const NodeId node : endpoints) {
     ++chosen_in[topology.around(node, Level::Host).index()];
@@ -219,9 +225,11 @@ std::vector<std::vector<NodeId>> replicas_of(const ScenarioGroup& group,
   if (!group.replicas && endpoints.size() % size != 0) {
     throw Error(
         ErrorCode::BadValue,
-        fmt::format("group '{}': {} workers do not divide into replicas of {}; place it on "
+        fmt::format("group '{}': {} workers{} do not divide into replicas of {}; place it on "
                     "{} or {} of them, or leave some out with 'replicas: {}'",
-                    group.name.text, endpoints.size(), size, fit * size, (fit + 1) * size, fit),
+                    group.name.text, endpoints.size(),
+                    left_out > 0 ? fmt::format(" ({} more are down)", left_out) : "", size,
+                    fit * size, (fit + 1) * size, fit),
         group.placement.place);
   }
   std::vector<std::vector<NodeId>> replicas(count);

@@ -1,5 +1,7 @@
 #include "core/io/results_folder.hpp"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -29,11 +31,24 @@ bool is_ours(const fs::path& folder) {
   return name != json["program"].end() && *name == "holdfast";
 }
 
+constexpr const char* kTemporary = ".holdfast-";
+
+// What a writer that was killed left behind, and nothing else.
+bool only_leftovers(const fs::path& folder) {
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder, failure)) {
+    if (entry.path().filename().string().rfind(kTemporary, 0) != 0) {
+      return false;
+    }
+  }
+  return !failure;
+}
+
 // A folder of our own making, gone with everything in it when the scope ends.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const fs::path& inside) {
-    std::string name = (inside / ".holdfast-XXXXXX").string();
+    std::string name = (inside / (std::string(kTemporary) + "XXXXXX")).string();
     if (mkdtemp(name.data()) == nullptr) {
       refuse(inside, "cannot create files in this folder; name another with --out");
     }
@@ -69,6 +84,15 @@ void require_results_folder(const std::string& folder) {
   const fs::path path(folder);
   const fs::file_status status = fs::status(path, failure);
   if (status.type() == fs::file_type::not_found) {
+    // Found out now, not when the run is over.
+    fs::path above = fs::absolute(path);
+    while (!fs::exists(above, failure) && above.has_relative_path()) {
+      above = above.parent_path();
+    }
+    if (!fs::is_directory(above, failure) || access(above.c_str(), W_OK) != 0) {
+      refuse(path, fmt::format("the folder cannot be created in '{}'; name another with --out",
+                               above.string()));
+    }
     return;
   }
   if (status.type() != fs::file_type::directory) {
@@ -78,7 +102,7 @@ void require_results_folder(const std::string& folder) {
   if (failure) {
     refuse(path, "the folder cannot be read: " + failure.message());
   }
-  if (!empty && !is_ours(path)) {
+  if (!empty && !is_ours(path) && !only_leftovers(path)) {
     refuse(path,
            "the folder is not empty and holds no results of holdfast; name another with --out, or "
            "empty it");

@@ -10,7 +10,7 @@ namespace holdfast {
 
 // GPU-seconds, exact: a sum of picoseconds over GPUs may exceed what Time holds.
 struct GpuTime {
-  __extension__ typedef unsigned __int128 Wide;  // in no C++ standard; both compilers have it
+  __extension__ using Wide = unsigned __int128;  // in no C++ standard; both compilers have it
   Wide picoseconds = 0;
   [[nodiscard]] double seconds() const;
 };

@@ -82,7 +82,14 @@ class UpdateMaker {
     workers_.resize(scenario_.groups.size());
     for (std::size_t g = 0; g < scenario_.groups.size(); ++g) {
       const ScenarioGroup& group = scenario_.groups[g];
-      workers_[g] = replicas_of(group, scenario_.layouts[group.layout], topology_);
+      std::size_t down = 0;
+      workers_[g] = replicas_of(group, scenario_.layouts[group.layout], topology_, &down);
+      if (down > 0) {
+        task_.warnings.push_back(
+            fmt::format("{}: group '{}': {} of the endpoints that it is placed "
+                        "on are down and left out",
+                        to_string(group.placement.place), group.name.text, down));
+      }
       if (uses_[g] == 0) {
         continue;
       }
@@ -345,8 +352,10 @@ Bytes block_size_of(const ScenarioOptions& options, Bytes model) {
   }
   const std::uint64_t pieces = std::uint64_t{8} * options.blocks_per_eighth;
   const std::uint64_t exact = model.count() / pieces + (model.count() % pieces != 0 ? 1 : 0);
+  // Below the least block size more blocks would only be smaller than a message about them.
+  constexpr std::uint64_t kLeastBlock = 4096;
   // A multiple of 16 bytes keeps elements whole and both ends of a transfer aligned.
-  return Bytes((exact + 15) / 16 * 16);
+  return Bytes(std::max(kLeastBlock, (exact + 15) / 16 * 16));
 }
 
 UpdateTask make_update(const Scenario& scenario, const Topology& topology,
@@ -357,6 +366,9 @@ UpdateTask make_update(const Scenario& scenario, const Topology& topology,
     if (error.code() == ErrorCode::LayoutMismatch && to_string(error.place()).empty()) {
       throw Error(error.code(), error.message(),
                   scenario.layouts.empty() ? Place{} : scenario.layouts.front().name.place);
+    }
+    if (to_string(error.place()).empty()) {  // the block size: nothing else of a map is refused
+      throw Error(error.code(), error.message(), scenario.options.block_place);
     }
     throw;
   }

@@ -46,14 +46,15 @@ struct UpdateTask {
 // The block size that the scenario's options mean for a model of that size.
 [[nodiscard]] Bytes block_size_of(const ScenarioOptions& options, Bytes model);
 
-// The endpoints that a group's placement names, ascending, without those that are down.
-// Throws Error(UnknownName, BadValue).
-[[nodiscard]] std::vector<NodeId> endpoints_of(const ScenarioGroup& group,
-                                               const Topology& topology);
+// The endpoints that a group's placement names, ascending, without those that are down; how many
+// these are goes to `down`. Throws Error(UnknownName, BadValue).
+[[nodiscard]] std::vector<NodeId> endpoints_of(const ScenarioGroup& group, const Topology& topology,
+                                               std::size_t* down = nullptr);
 
 // The workers of each replica of a group. Throws Error(BadValue) where they do not divide.
 [[nodiscard]] std::vector<std::vector<NodeId>> replicas_of(const ScenarioGroup& group,
                                                            const ScenarioLayout& layout,
-                                                           const Topology& topology);
+                                                           const Topology& topology,
+                                                           std::size_t* down = nullptr);
 
 }  // namespace holdfast

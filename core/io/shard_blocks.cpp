@@ -48,7 +48,12 @@ ShardTable shard_table(const WeightMap& map) {
 }
 
 ShardBlocks part_of(const ShardBlocks& shard, const HeldPart& part, const WeightMap& map) {
-  const std::uint64_t keep = shard.blocks * part.parts_per_million / 1'000'000;
+  // The first p % and the last 100 - p % are together everything: the one rounds down, the other
+  // up.
+  constexpr std::uint64_t kWhole = 1'000'000;
+  const std::uint64_t share = part.parts_per_million;
+  const std::uint64_t keep = part.from_end ? shard.blocks - shard.blocks * (kWhole - share) / kWhole
+                                           : shard.blocks * share / kWhole;
   const std::uint64_t begin = part.from_end ? shard.blocks - keep : 0;
   const std::uint64_t end = begin + keep;
   ShardBlocks result;

@@ -27,7 +27,8 @@ struct ShardTable {
 };
 [[nodiscard]] ShardTable shard_table(const WeightMap& map);
 
-// The first or last share of a shard's blocks, rounded down to whole blocks. O(blocks).
+// The first or last share of a shard's blocks, in whole blocks: the first
+// rounded down, the last rounded up. O(blocks).
 [[nodiscard]] ShardBlocks part_of(const ShardBlocks& shard, const HeldPart& part,
                                   const WeightMap& map);
 

@@ -18,6 +18,11 @@ std::string read_text_file(const std::string& path, std::uint64_t most) {
   if (status.type() == std::filesystem::file_type::not_found) {
     throw refuse(ErrorCode::FileNotFound, "there is no such file");
   }
+  if (status.type() == std::filesystem::file_type::fifo ||
+      status.type() == std::filesystem::file_type::socket) {
+    throw refuse(ErrorCode::FileUnreadable,
+                 "this is a pipe or socket, which may never end; name a file");
+  }
   if (failure || status.type() == std::filesystem::file_type::directory) {
     throw refuse(ErrorCode::FileUnreadable,
                  failure ? failure.message() : "this is a folder; name a file in it");

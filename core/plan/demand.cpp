@@ -51,6 +51,11 @@ void validate_workers(const Demand& demand, const Topology& topology) {
                                     "or of a host",
                                     i, place.name, to_string(place.kind)));
     }
+    if (demand.workers[i].memory_free > place.memory) {
+      refuse(fmt::format("{}/memory_free", pointer()),
+             fmt::format("worker {} on '{}' has {} bytes free of {}; write at most that", i,
+                         place.name, demand.workers[i].memory_free.count(), place.memory.count()));
+    }
     WorkerId& owner = worker_of[node.index()];
     if (owner.valid()) {
       refuse(pointer(), fmt::format("workers {} and {} are both on '{}'; one worker owns a node",
