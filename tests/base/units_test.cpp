@@ -116,6 +116,7 @@ TEST(ParseRate, Refuses) {
                                {"100Gb/s", "write 100Gbps for bits or 100GB/s for bytes"},
                                {"100Gbit/s", "write 100Gbps for bits or 100GB/s for bytes"},
                                {"100gbps", "did you mean 100Gbps?"},
+                               {"400GBps", "did you mean 400GB/s?"},
                                {"100x", "has the unknown unit 'x'"},
                                {"1bps", "is not a whole number of bytes per second"},
                                {"12bps", "is not a whole number of bytes per second"},

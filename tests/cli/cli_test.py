@@ -275,6 +275,48 @@ class CliTest(unittest.TestCase):
         self.assertIn("--policy", done.stderr)
         self.assertFalse(os.path.exists(self.path("plan.json")))
 
+    def test_a_plan_replaces_only_a_plan(self):
+        scenario = self.scenario()
+        before = self.read("s.yaml")
+        done = self.run_it("plan", scenario, "--policy", "star", "--out", scenario, status=2)
+        self.assertIn("no plan file", done.stderr)
+        self.assertEqual(self.read("s.yaml"), before)
+        for policy in ("star", "chain"):
+            self.run_it("plan", scenario, "--policy", policy, "--out", self.path("plan.json"))
+
+    def test_receivers_that_nothing_reaches_are_wrong_input(self):
+        with open(f"{SOURCE}/topologies/h100-16-hosts.yaml", encoding="utf-8") as file:
+            topology = file.read() + "overrides:\n  - {node: switch, up: false}\n"
+        self.write("t.yaml", topology)
+        path = self.scenario(f"{SOURCE}/topologies/h100-16-hosts.yaml", self.path("t.yaml"))
+        for command in ("simulate", "plan"):
+            self.assertRegex(self.run_it(command, path, status=2).stderr,
+                             r"s\.yaml:11:\d+: nothing that is up joins")
+
+    def test_a_slow_link_makes_a_slow_run(self):
+        with open(f"{SOURCE}/topologies/h100-16-hosts.yaml", encoding="utf-8") as file:
+            topology = file.read() + "overrides:\n  - {link: h1.nic3--switch, capacity: 1MB/s}\n"
+        self.write("t.yaml", topology)
+        path = self.scenario(f"{SOURCE}/topologies/h100-16-hosts.yaml", self.path("t.yaml"))
+        run = json.loads(self.run_it("simulate", path, "--json", "--policy", "chain").stdout)["runs"]
+        self.assertGreater(run[0]["makespan_s"], 600)
+
+    def test_a_pipe_is_no_input_file(self):
+        os.mkfifo(self.path("pipe"))
+        self.assertIn("pipe", self.run_it("topo", "show", self.path("pipe"), status=2).stderr)
+
+    def test_a_folder_that_cannot_be_made_is_refused_before_the_run(self):
+        out = os.path.join(self.write("file", ""), "x")
+        self.assertIn("cannot be created",
+                      self.run_it("simulate", self.scenario(), "--out", out, status=2).stderr)
+
+    def test_complementary_parts_are_everything(self):
+        path = self.scenario("holders: [trainer]",
+                             "holders: [{group: rollout, replicas: [0], part: {first: 50%}}, "
+                             "{group: rollout, replicas: [1], part: {last: 50%}}]")
+        done = self.run_it("simulate", path, "--policy", "star")
+        self.assertIn("bound", done.stdout)
+
     def test_plan_for_programs(self):
         answer = json.loads(self.run_it("plan", self.scenario(), "--json").stdout)
         self.assertEqual([p["policy"] for p in answer["plans"]], ["star", "chain", "two_tree"])

@@ -34,8 +34,8 @@ TEST(Results, SummaryHoldsTheFigures) {
   const std::vector<RunRecord> runs = {results.run()};
   const auto json = summary_json(results.context(), runs);
   EXPECT_EQ(json["scenario"], "sample");
-  EXPECT_EQ(json["assumptions"], nlohmann::json({"perfect network"}));
-  EXPECT_EQ(json["warnings"], nlohmann::json({"a warning"}));
+  EXPECT_EQ(json["assumptions"], nlohmann::ordered_json({"perfect network"}));
+  EXPECT_EQ(json["warnings"], nlohmann::ordered_json({"a warning"}));
   EXPECT_EQ(json["model"]["bytes"], 4'000);
   const auto& run = json["runs"][0];
   EXPECT_EQ(run["policy"], "auto");

@@ -123,7 +123,10 @@ std::map<std::string, Expected> oracle(const std::vector<Group>& groups, const W
       }
       Expected& expected = all[fmt::format("h{}.gpu{}", group.host, gpu)];
       if (holds) {
-        const std::size_t keep = shard.size() * group.percent / 100;
+        // The first part rounds down and the last one up, so that two that add up to 100 % are all.
+        const std::size_t keep = group.from_end
+                                     ? shard.size() - shard.size() * (100 - group.percent) / 100
+                                     : shard.size() * group.percent / 100;
         const std::size_t first = group.from_end ? shard.size() - keep : 0;
         for (std::size_t k = first; k < first + keep; ++k) {
           expected.held.insert(shard[k]);

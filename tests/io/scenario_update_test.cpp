@@ -174,7 +174,9 @@ TEST(ScenarioUpdate, BlockSizes) {
   options.blocks_per_eighth = 1'024;
   // 141,107,412,992 / 8,192 = 17,225,025.99, up to a multiple of 16.
   EXPECT_EQ(block_size_of(options, Bytes(141'107'412'992)), Bytes(17'225'040));
-  EXPECT_EQ(block_size_of(options, Bytes(8 * 1'024 * 64)), Bytes(64));
+  EXPECT_EQ(block_size_of(options, Bytes(8 * 1'024 * 8'192)), Bytes(8'192));
+  // Models too small for that many blocks get fewer, of the least size.
+  EXPECT_EQ(block_size_of(options, Bytes(8 * 1'024 * 64)), Bytes(4'096));
   options.block_size = Bytes(5);
   EXPECT_EQ(block_size_of(options, Bytes(1 << 20)), Bytes(5));
 }

@@ -52,7 +52,7 @@ TEST(SafetensorsIndex, RefusesFilesElsewhere) {
     EXPECT_EQ(error.code(), ErrorCode::BadValue);
     EXPECT_EQ(to_string(error.place()), "model.safetensors.index.json:2:7 (at /weight_map/a)");
   }
-  EXPECT_NO_THROW(read_safetensors_index(listing("a..b.safetensors"), "f"));
+  EXPECT_NO_THROW(static_cast<void>(read_safetensors_index(listing("a..b.safetensors"), "f")));
 }
 
 TEST(SafetensorsIndex, RefusesWhatMakesNoSense) {
