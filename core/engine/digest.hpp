@@ -13,7 +13,7 @@
 
 namespace holdfast {
 
-inline constexpr std::size_t kDigestPiece = 64 * 1024;
+inline constexpr std::size_t kDigestPiece = std::size_t{64} * 1024;
 
 [[nodiscard]] std::uint64_t block_digest(std::span<const std::byte> bytes);
 

@@ -70,7 +70,9 @@ void add_link(TopologyDraft& draft, const YamlValue& item) {
     link.name = name->name();
     draft.add_link(std::move(link), item);
   } else {
-    draft.add_link_between(link.a, link.b, std::move(link), item);
+    const NodeId a = link.a;
+    const NodeId b = link.b;
+    draft.add_link_between(a, b, std::move(link), item);
   }
 }
 
