@@ -212,7 +212,7 @@ SinkCuts::Found SinkCuts::solve(const SuppliedView& view, std::vector<std::uint3
     for (const std::uint32_t set : sets) supply.bytes += set_bytes_[set];
   }
   Found found;
-  for (const FlowCut& cut : cached(view.view(), std::move(problem))) {
+  for (const FlowCut& cut : cached(view.view(), problem)) {
     std::vector<std::uint32_t>& sets = found.sets.emplace_back();
     std::uint32_t number = 0;
     for (const auto& [entries, own] : sets_by_entries) {
@@ -230,7 +230,7 @@ SinkCuts::Found SinkCuts::solve(const SuppliedView& view, std::vector<std::uint3
   return found;
 }
 
-const std::vector<FlowCut>& SinkCuts::cached(const View& view, FlowProblem problem) {
+const std::vector<FlowCut>& SinkCuts::cached(const View& view, const FlowProblem& problem) {
   CanonicalHasher hasher;
   hasher.add(view.shape()).add(std::uint64_t{problem.sinks.size()});
   for (const std::uint32_t sink : problem.sinks) hasher.add(std::uint64_t{sink});

@@ -75,7 +75,7 @@ class SinkCuts {
   };
 
   [[nodiscard]] Found solve(const SuppliedView& view, std::vector<std::uint32_t> sinks);
-  const std::vector<FlowCut>& cached(const View& view, FlowProblem problem);
+  const std::vector<FlowCut>& cached(const View& view, const FlowProblem& problem);
   [[nodiscard]] const HolderCuts& holder_cuts();
   template <class Channels>
   void offer(std::span<const std::uint32_t> sets, Ratio ratio, const Channels& channels);

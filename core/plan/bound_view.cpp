@@ -4,7 +4,7 @@
 
 namespace holdfast::bound {
 
-View::View(const RoutingGraph& graph, std::vector<NodeId> nodes) : graph_(&graph) {
+View::View(const RoutingGraph& graph, const std::vector<NodeId>& nodes) : graph_(&graph) {
   for (const NodeId node : nodes) {
     first_states_.push_back(graph.first_state(node));
     last_states_.push_back(graph.last_state(node));

@@ -18,7 +18,7 @@ class View {
  public:
   // `nodes` ascending; all nodes between NICs and endpoints of the hosts that matter.
   // O(arcs of the part x log nodes).
-  View(const RoutingGraph& graph, std::vector<NodeId> nodes);
+  View(const RoutingGraph& graph, const std::vector<NodeId>& nodes);
   // The whole graph, nothing merged.
   explicit View(const RoutingGraph& graph);
 

@@ -16,8 +16,8 @@ std::vector<Violation> Report::take() {
   return std::move(list_);
 }
 
-Subject::Subject(const Plan& plan_, const Demand& demand_, const Router& router_)
-    : plan(plan_), demand(demand_), router(router_) {
+Subject::Subject(const Plan& the_plan, const Demand& the_demand, const Router& the_router)
+    : plan(the_plan), demand(the_demand), router(the_router) {
   class_blocks.reserve(demand.classes.size());
   for (const BlockClass& c : demand.classes) class_blocks.push_back(block_count(c));
   first_stripe.assign(demand.classes.size() + 1, 0);
