@@ -11,6 +11,11 @@ namespace {
 std::atomic<std::uint64_t> allocations{0};
 }  // namespace
 
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 does not see that both are replaced together where it inlines only one of them.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
 void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
