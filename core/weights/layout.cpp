@@ -57,7 +57,8 @@ TensorCut cut_of(const Tensor& tensor) {
   const std::string_view module = module_of(tensor.name);
   const auto* known = std::find_if(kRules.begin(), kRules.end(),
                                    [&](const NamedRule& r) { return r.module == module; });
-  TensorCut cut = tensor.shape.size() < 2 || is_norm(module) ? TensorCut::Replicated : TensorCut::Rows;
+  TensorCut cut =
+      tensor.shape.size() < 2 || is_norm(module) ? TensorCut::Replicated : TensorCut::Rows;
   if (known != kRules.end()) cut = cut_by(known->rule, tensor.shape.size());
   if (cut == TensorCut::Rows && tensor.shape[0] == 1) return TensorCut::Replicated;
   if (cut == TensorCut::Columns && tensor.shape[1] == 1) return TensorCut::Replicated;
