@@ -62,7 +62,7 @@ SuppliedView SinkCuts::view_of(std::span<const DomainId> hosts) const {
     nodes.insert(nodes.end(), members.begin(), members.end());
   }
   if (hosts.size() > 1) std::sort(nodes.begin(), nodes.end());
-  SuppliedView view(View(*graph_, std::move(nodes)));
+  SuppliedView view(View(*graph_, nodes));
   for (const DomainId host : hosts) {
     for (const WorkerId w : workers_of_host_[host.index()]) {
       const NodeId node = index_->demand().workers[w.index()].node;
