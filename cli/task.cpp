@@ -42,7 +42,7 @@ Task::Task(const std::string& scenario)
 
 CheckedPlan make_checked_plan(const Task& task, Policy policy, std::uint64_t seed) {
   CheckedPlan result;
-  result.planned = make_plan(policy, task.router, task.update.demand, seed);
+  result.planned = make_plan(policy, task.router, task.update.demand, PlanOptions{seed});
   result.refused = check(result.planned.plan, task.update.demand, task.router);
   return result;
 }

@@ -63,8 +63,20 @@ Parsed<Policy> parse_policy(std::string_view name) {
       fmt::format("'{}' is not a policy{}", name, suggestion(name, policy_names())));
 }
 
+const char* to_string(Objective objective) {
+  return objective == Objective::Stall ? "stall" : "makespan";
+}
+
+Parsed<Objective> parse_objective(std::string_view name) {
+  for (const Objective value : {Objective::Makespan, Objective::Stall}) {
+    if (name == to_string(value)) return value;
+  }
+  return tl::unexpected(
+      fmt::format("'{}' is not an objective{}", name, suggestion(name, {"makespan", "stall"})));
+}
+
 Planned make_plan(Policy policy, const Router& router, const Demand& demand,
-                  [[maybe_unused]] std::uint64_t seed) {
+                  [[maybe_unused]] const PlanOptions& options) {
   const PlanSpace space(router, demand);
   if (policy != Policy::Auto) return planned(policy, space);
   // On equal terms the planner that copes best with what the model leaves out comes first.

@@ -18,6 +18,21 @@ enum class Policy { Star, Chain, TwoTree, Hierarchical, Auto };
 [[nodiscard]] std::vector<std::string> policy_names();
 [[nodiscard]] Parsed<Policy> parse_policy(std::string_view name);
 
+// What a plan is to keep short. Policies other than `auto` and `hierarchical` have one shape and do
+// not look at it.
+enum class Objective {
+  Makespan,  // the last receiver's completion
+  Stall,     // the sum over GPUs of their group's completion, then the makespan
+};
+
+[[nodiscard]] const char* to_string(Objective objective);  // "makespan", "stall"
+[[nodiscard]] Parsed<Objective> parse_objective(std::string_view name);
+
+struct PlanOptions {
+  std::uint64_t seed = 0;  // for policies that draw (none so far)
+  Objective objective = Objective::Makespan;
+};
+
 struct Planned {
   Plan plan;
   std::string planner;  // what made it: for `auto`, the policy that it chose
@@ -25,9 +40,8 @@ struct Planned {
 };
 
 // Throws Error(Unsupported) where no path joins some receiver to any holder.
-// Near-linear in workers; deterministic: ties go to the lower id. `seed` is for policies that draw
-// (none so far), so that it is part of the contract from the start.
+// Near-linear in workers; deterministic: ties go to the lower id.
 [[nodiscard]] Planned make_plan(Policy policy, const Router& router, const Demand& demand,
-                                std::uint64_t seed = 0);
+                                const PlanOptions& options = {});
 
 }  // namespace holdfast

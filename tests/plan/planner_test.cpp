@@ -46,7 +46,7 @@ TEST(Planner, EveryPlanForRandomClustersAndDemandsPassesTheChecker) {
     const Demand demand = random_demand(topology, random);
     const Router router(topology);
     for (const Policy policy : kAll) {
-      const Planned planned = make_plan(policy, router, demand, seed);
+      const Planned planned = make_plan(policy, router, demand, {seed});
       EXPECT_EQ(listing(check(planned.plan, demand, router)), "") << to_string(policy);
     }
   }
