@@ -1,3 +1,5 @@
+#include <optional>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -5,6 +7,7 @@
 #include "cli/task.hpp"
 #include "core/io/plan_json.hpp"
 #include "core/io/printable.hpp"
+#include "core/io/scenario_files.hpp"
 #include "core/io/topology_reader.hpp"
 
 namespace holdfast::cli {
@@ -42,6 +45,44 @@ std::string people_text(const CheckArguments& arguments, const PlanFile& file,
   return text;
 }
 
+// The machine to check against, and the demand if a scenario says it.
+struct Reference {
+  Topology topology;
+  std::optional<Demand> demand;
+};
+
+Reference reference_of(const CheckArguments& arguments) {
+  if (arguments.topology.empty() == arguments.scenario.empty()) {
+    throw Error(ErrorCode::BadValue,
+                "say which machine the plan is for, either with --topology or with --scenario (a "
+                "scenario with 'other_traffic' leaves the plan less than its topology)",
+                Place{"check", 0, 0, {}, {}});
+  }
+  if (!arguments.topology.empty()) {
+    return {read_topology(arguments.topology), std::nullopt};
+  }
+  const LoadedScenario loaded = load_scenario(arguments.scenario);
+  return {loaded.topology, make_demand(loaded.scenario, loaded.topology, loaded.manifest)};
+}
+
+// What only the command knows: where another machine than the named one may come from, and what
+// the scenario wants.
+void add_context(const CheckArguments& arguments, const Reference& reference, const PlanFile& file,
+                 std::vector<Violation>& violations) {
+  for (Violation& violation : violations) {
+    if (violation.code == ViolationCode::WrongTopology && arguments.scenario.empty()) {
+      violation.message +=
+          "; a plan for a scenario with 'other_traffic' is checked with --scenario";
+    }
+  }
+  if (reference.demand && hash_of(*reference.demand) != hash_of(file.demand)) {
+    violations.push_back(
+        {ViolationCode::WrongDemand, "/demand",
+         fmt::format("this demand is {}, and the scenario's is {}: plan the scenario again",
+                     to_string(hash_of(file.demand)), to_string(hash_of(*reference.demand)))});
+  }
+}
+
 // A demand that breaks its own invariants is no input for the checker. Against the topology that
 // the plan names this is malformed input; against another one it is one more sign of a wrong
 // topology.
@@ -63,11 +104,12 @@ std::vector<Violation> check_file(const PlanFile& file, const Topology& topology
 }  // namespace
 
 ExitStatus check_plan(const CheckArguments& arguments) {
-  const Topology topology = read_topology(arguments.topology);
+  const Reference reference = reference_of(arguments);
   const PlanFile file = read_plan(arguments.plan);
   std::vector<Violation> violations;
   try {
-    violations = check_file(file, topology);
+    violations = check_file(file, reference.topology);
+    add_context(arguments, reference, file, violations);
   } catch (const Error& error) {
     // The reader knows where in the plan, not in which plan.
     Place place = error.place();

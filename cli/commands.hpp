@@ -31,7 +31,8 @@ struct PlanArguments {
 
 struct CheckArguments {
   std::string plan;
-  std::string topology;
+  std::string topology;  // of the two exactly one is given
+  std::string scenario;
   bool json = false;
 };
 [[nodiscard]] ExitStatus check_plan(const CheckArguments& arguments);

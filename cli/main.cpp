@@ -45,7 +45,9 @@ void add_plan(CLI::App& app, PlanArguments& to) {
 void add_check(CLI::App& app, CheckArguments& to) {
   CLI::App* command = app.add_subcommand("check", "Accept or refuse a plan file");
   command->add_option("PLAN", to.plan, "Plan file (JSON)")->required();
-  command->add_option("--topology", to.topology, "Topology file (YAML)")->required();
+  command->add_option("--topology", to.topology, "Topology file (YAML)");
+  command->add_option("--scenario", to.scenario,
+                      "Scenario (YAML) that the plan is for: its topology less other traffic");
   command->add_flag("--json", to.json, "Print the answer as JSON");
 }
 

@@ -93,6 +93,8 @@ void carry_out(const Task& task, Policy policy, const SimulateArguments& argumen
   }
   sim::SimulationOptions options;
   options.trace = trace_of(arguments.trace);
+  options.jitter = task.loaded.scenario.options.jitter;
+  options.seed = record.seed;
   // A slow link makes a slow run, not a failed one: only what takes many times as long as predicted
   // is given up.
   constexpr std::int64_t kPatience = 10;
@@ -163,9 +165,9 @@ std::string table_of(const Task& task, const std::vector<RunRecord>& runs) {
   return table.text();
 }
 
-void warn_of_seed(const SimulateArguments& arguments) {
-  if (arguments.seed) {
-    print_warnings({"--seed has no effect: none of the policies draws random numbers"});
+void warn_of_seed(const SimulateArguments& arguments, const Scenario& scenario) {
+  if (arguments.seed && !draws(scenario)) {
+    print_warnings({"--seed has no effect: nothing draws random numbers in this scenario"});
   }
 }
 
@@ -179,7 +181,7 @@ ExitStatus simulate(const SimulateArguments& arguments) {
   const auto policies = chosen_policies(arguments.policy, task.loaded.scenario);
   refuse_huge_trace(arguments, task.update.demand);
   print_warnings(task.warnings);
-  warn_of_seed(arguments);
+  warn_of_seed(arguments, task.loaded.scenario);
   if (!arguments.json) {
     print(heading(task));
   }

@@ -111,7 +111,7 @@ Run::Run(const Router& router, const Demand& demand, const Plan& plan,
       network_(router, nodes_of(demand), paths_of(demand, plan),
                {options.time_bins, demand.workers.size() > options.single_bin_above,
                 least_makespan(router, demand, plan)},
-               driver),
+               driver, BlockJitter(options.jitter, options.seed)),
       placement_(demand.block_bytes) {
   result_.completed.resize(demand.workers.size());
   wanted_.resize(demand.workers.size());

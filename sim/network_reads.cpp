@@ -41,6 +41,7 @@ PeerId SimNetwork::State::open(WorkerId owner, const Endpoint& endpoint) {
   const RouteTable::Entry& entry = routes.entry(peer.route);
   peer.carries_data = exact && entry.count != 0;
   peer.latency = entry.latency;
+  peer.jitter_key = jitter.connection(owner, endpoint.worker, endpoint.path);
   const auto number = static_cast<std::uint32_t>(peers.size());
   peers.push_back(peer);
   workers[owner.index()].peers.push_back(number);
@@ -93,9 +94,7 @@ void SimNetwork::State::revoke(WorkerId source, WorkerId reader, Version version
     const PeerState& peer = peers[read.peer];
     if (peer.other != source || read.grant == kNone || !grants[read.grant].revoked) continue;
     if (read.state == ReadState::Flowing) {
-      read.moved = flows.cancel(r);
-      account(read, read.moved);
-      peers[read.peer].flowing = kNone;
+      cut_flow(r);
     }
     read.status = ReadStatus::AccessDenied;
     arrive_later(r);
@@ -131,6 +130,7 @@ Posted SimNetwork::State::read(WorkerId owner, const ReadRequest& request) {
   read.bytes = Bytes(0);
   read.moved = Bytes(0);
   read.remote_end = 0;
+  read.first_offset = request.pieces.empty() ? 0 : request.pieces.front().remote_offset;
   read.deadline = request.deadline;
   const std::vector<Bytes>& regions = workers[owner.index()].regions;
   read.local_ok = request.region.valid() && request.region.index() < regions.size();
@@ -192,8 +192,16 @@ void SimNetwork::State::start_flow(std::uint32_t number) {
   read.state = ReadState::Flowing;
   read.flow_start = now;
   peer.flowing = number;
-  flows.start(number, routes.flow_links(peer.route), read.bytes,
+  read.flow_bytes = jitter.amount(read.bytes, peer.jitter_key, read.first_offset);
+  flows.start(number, routes.flow_links(peer.route), read.flow_bytes,
               routes.entry(peer.route).stream_cap);
+}
+
+void SimNetwork::State::cut_flow(std::uint32_t number) {
+  OpenRead& read = reads[number];
+  read.moved = payload_of(read.bytes, flows.cancel(number), read.flow_bytes);
+  account(read, read.moved);
+  peers[read.peer].flowing = kNone;
 }
 
 void SimNetwork::State::flow_ended(std::uint32_t number) {
@@ -224,11 +232,7 @@ void SimNetwork::State::account(const OpenRead& read, Bytes bytes) {
 
 void SimNetwork::State::abort(std::uint32_t number, ReadStatus status) {
   const std::uint32_t p = reads[number].peer;
-  if (reads[number].state == ReadState::Flowing) {
-    reads[number].moved = flows.cancel(number);
-    account(reads[number], reads[number].moved);
-    peers[p].flowing = kNone;
-  }
+  if (reads[number].state == ReadState::Flowing) cut_flow(number);
   finish(number, status);
   if (with_actors) {
     // In an actor nothing else makes this instant happen.
@@ -320,11 +324,9 @@ void SimNetwork::State::kill(WorkerId worker) {
     } else if (peer.other == worker && peer.open) {
       if (peer.flowing != kNone) {
         // Its bytes stop coming now; the reader hears of it with the loss.
-        OpenRead& read = reads[peer.flowing];
-        read.moved = flows.cancel(peer.flowing);
-        account(read, read.moved);
-        read.state = ReadState::Requested;
-        peer.flowing = kNone;
+        const std::uint32_t number = peer.flowing;
+        cut_flow(number);
+        reads[number].state = ReadState::Requested;
       }
       peer.carries_data = false;
       add(now + peer.latency, EventKind::Lost, p);

@@ -38,7 +38,9 @@ struct OpenRead {
   bool local_ok = true;
   Bytes bytes;
   Bytes moved;
-  std::uint64_t remote_end = 0;  // end of the last remote byte; all ones: wraps around
+  Bytes flow_bytes;                // what its flow carries: bytes, as jitter has it
+  std::uint64_t first_offset = 0;  // of its first remote byte
+  std::uint64_t remote_end = 0;    // end of the last remote byte; all ones: wraps around
   Time deadline;
   Time flow_start;
 };
@@ -53,6 +55,7 @@ struct PeerState {
   std::uint32_t last = kNone;
   std::uint32_t flowing = kNone;  // the read that is being served
   std::uint32_t reads = 0;
+  std::uint64_t jitter_key = 0;
   Time latency;
   Time deadline_at = Time::never();  // when its deadlines are looked at next
 };
@@ -112,7 +115,7 @@ struct WorkerState {
 
 struct SimNetwork::State {
   State(const Router& router, std::span<const NodeId> nodes, std::span<const DataPath> paths,
-        const Meters& meters, FlowDriver driver);
+        const Meters& meters, FlowDriver driver, const BlockJitter& jitter);
   ~State();
 
   // What transports ask for.
@@ -133,6 +136,8 @@ struct SimNetwork::State {
   void flow_ended(std::uint32_t read);
   void serve(std::uint32_t peer);
   void start_flow(std::uint32_t read);
+  // Ends a read's flow and accounts for what it has moved.
+  void cut_flow(std::uint32_t read);
   void arrive_later(std::uint32_t read);
   // Ends the read at once, whatever it is doing.
   void abort(std::uint32_t read, ReadStatus status);
@@ -150,6 +155,7 @@ struct SimNetwork::State {
   RouteTable routes;
   ChannelMeter meter;
   FlowNetwork flows;
+  BlockJitter jitter;
   std::vector<WorkerState> workers;
   std::vector<PeerState> peers;
   std::vector<OpenRead> reads;

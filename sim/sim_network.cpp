@@ -19,10 +19,12 @@ RouteTable make_routes(const Router& router, std::span<const DataPath> paths) {
 }  // namespace
 
 SimNetwork::State::State(const Router& router, std::span<const NodeId> nodes,
-                         std::span<const DataPath> paths, const Meters& meters, FlowDriver driver)
+                         std::span<const DataPath> paths, const Meters& meters, FlowDriver driver,
+                         const BlockJitter& block_jitter)
     : routes(make_routes(router, paths)),
       meter(routes.link_count(), meters.bins, meters.expected),
-      flows(routes.capacities(), driver) {
+      flows(routes.capacities(), driver),
+      jitter(block_jitter) {
   for (std::uint32_t link = 0; link < routes.link_count(); ++link) {
     const LinkKind kind = router.topology().link(routes.channel(link).link()).kind;
     if (meters.single_bin_inside_hosts && kind != LinkKind::Fabric && kind != LinkKind::Wan) {
@@ -143,8 +145,9 @@ void SimNetwork::State::wait(WorkerId worker, Time until) {
 }
 
 SimNetwork::SimNetwork(const Router& router, std::span<const NodeId> nodes,
-                       std::span<const DataPath> paths, const Meters& meters, FlowDriver driver)
-    : state_(std::make_unique<State>(router, nodes, paths, meters, driver)) {}
+                       std::span<const DataPath> paths, const Meters& meters, FlowDriver driver,
+                       const BlockJitter& jitter)
+    : state_(std::make_unique<State>(router, nodes, paths, meters, driver, jitter)) {}
 
 SimNetwork::~SimNetwork() = default;
 

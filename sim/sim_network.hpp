@@ -4,9 +4,9 @@
 // permission. Reads of one connection are served one after the other, each as one flow over the
 // links of the path, in the order of their posts; the next begins in the instant in which the one
 // before ends, if its request is there. The bytes are there one latency after the end of the flow.
-// A connection is one stream: the least stream cap on its way bounds it. A message takes the
-// latency and no bandwidth. A memory digests one job after the other at its node's digest rate,
-// gathers and scatters at once; every digest is zero.
+// A connection is one stream: the least stream cap on its way bounds it. Jitter: block_jitter.hpp.
+// A message takes the latency and no bandwidth. A memory digests one job after the other at its
+// node's digest rate, gathers and scatters at once; every digest is zero.
 //
 // Bytes are not real: regions have a size only. Messages arrive once, in order. Connections of a
 // dead worker are reported lost one latency after its death.
@@ -25,6 +25,7 @@
 
 #include "core/engine/memory.hpp"
 #include "core/engine/transport.hpp"
+#include "sim/block_jitter.hpp"
 #include "sim/flow_network.hpp"
 #include "sim/route_table.hpp"
 
@@ -42,7 +43,8 @@ class SimNetwork {
   // opened along another path carries messages, and refuses reads with PeerGone.
   // O(nodes + paths x route length).
   SimNetwork(const Router& router, std::span<const NodeId> nodes, std::span<const DataPath> paths,
-             const Meters& meters = {}, FlowDriver driver = best_flow_driver());
+             const Meters& meters = {}, FlowDriver driver = best_flow_driver(),
+             const BlockJitter& jitter = {});
   ~SimNetwork();
   SimNetwork(const SimNetwork&) = delete;
   SimNetwork& operator=(const SimNetwork&) = delete;

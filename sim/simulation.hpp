@@ -19,9 +19,11 @@ enum class Trace { None, Worker, Block };
 
 struct SimulationOptions {
   Trace trace = Trace::Worker;
-  std::uint32_t time_bins = 50;                   // of links.csv
-  std::uint64_t single_bin_above = 1'024;         // workers; then links inside hosts get one bin
-  Time read_deadline = seconds(600);              // of one block
+  std::uint32_t time_bins = 50;            // of links.csv
+  std::uint64_t single_bin_above = 1'024;  // workers; then links inside hosts get one bin
+  Time read_deadline = seconds(600);       // of one block
+  std::uint32_t jitter = 0;  // of block times, in millionths: see block_jitter.hpp; zero: none
+  std::uint64_t seed = 0;    // of what jitter draws
   std::function<void(double fraction)> progress;  // called now and then with what is delivered
 };
 

@@ -42,6 +42,10 @@ Json cut_json(const ResultsContext& context) {
           {"channel_count", cut.channels.size()}};
 }
 
+double as_share(std::uint32_t millionths) {
+  return static_cast<double>(millionths) / 1e6;
+}
+
 Json update_json(const ResultsContext& context, const RunRecord& run) {
   const bool done = !run.failure && run.makespan > Time();
   std::size_t groups = 0;
@@ -78,6 +82,11 @@ Json inputs_json(const ResultsContext& context) {
   json["model"] = {{"name", demand.model}, {"bytes", context.task.model_bytes.count()}};
   json["workers"] = demand.workers.size();
   json["replicas"] = context.task.replicas.size();
+  json["other_traffic"] = Json::array();
+  for (const OtherTraffic& traffic : context.scenario.other_traffic) {
+    json["other_traffic"].push_back(
+        {{"links", to_string(traffic)}, {"share", as_share(traffic.share)}});
+  }
   json["assumptions"] = context.scenario.assumptions;
   json["warnings"] = context.warnings;
   return json;
@@ -96,6 +105,7 @@ Json run_json(const ResultsContext& context, const PayloadBytes& minimum, const 
   json["policy"] = run.policy;
   json["planner"] = run.planner;
   json["seed"] = run.seed;
+  json["jitter"] = as_share(context.scenario.options.jitter);
   json["makespan_s"] = done ? Json(makespan) : Json(nullptr);
   json["bound_s"] = bound;
   json["bound_fraction"] = done ? Json(bound / makespan) : Json(nullptr);

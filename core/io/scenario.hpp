@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/io/name_pattern.hpp"
+#include "core/io/other_traffic.hpp"
 #include "core/plan/planner.hpp"
 #include "core/units.hpp"
 
@@ -96,6 +97,7 @@ struct ScenarioOptions {
   std::optional<Bytes> block_size;
   std::uint32_t blocks_per_eighth = 256;  // where block_size is not given
   bool serve_from_spot = true;            // whether spot workers may be read from
+  std::uint32_t jitter = 0;               // of block times in simulation, in millionths
   Place block_place;                      // of whichever was given, else of the scenario
   std::optional<Place> serve_place;       // where serve_from_spot was given
 };
@@ -111,6 +113,7 @@ struct Scenario {
   std::vector<ScenarioHolder> holders;
   Place holders_place;
   ScenarioUpdate update;
+  std::vector<OtherTraffic> other_traffic;
   std::vector<Policy> policies;  // `auto` where none is given
   ScenarioOptions options;
   bool verify = true;
@@ -124,6 +127,9 @@ struct Scenario {
 // Unsupported for `workload`, `faults` and other keys that a later version will read.
 // O(length of the text). `file` is only used in places.
 [[nodiscard]] Scenario parse_scenario(std::string_view text, const std::string& file);
+
+// Whether a run of it draws random numbers, so that a seed changes something.
+[[nodiscard]] bool draws(const Scenario& scenario);
 
 [[nodiscard]] const char* to_string(Role role);
 [[nodiscard]] const char* to_string(Destination destination);

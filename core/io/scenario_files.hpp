@@ -12,8 +12,8 @@ namespace holdfast {
 
 struct LoadedScenario {
   Scenario scenario;
-  Hash128 hash;  // of the scenario file's bytes
-  Topology topology;
+  Hash128 hash;       // of the scenario file's bytes
+  Topology topology;  // what other traffic leaves of it
   Manifest manifest;
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/io/share.hpp"
 #include "core/nearest.hpp"
 
 namespace holdfast::scenario_detail {
@@ -72,41 +73,6 @@ ScenarioGroup read_group(Word name, YamlMap& map, const NameIndex& layouts) {
   return group;
 }
 
-// "12.5%" in parts per million.
-std::uint32_t read_share(const YamlValue& value) {
-  const std::string text = value.text();
-  constexpr std::string_view kAdvice = "write a share like '50%' or '12.5%', between 0% and 100%";
-  std::uint64_t whole = 0;
-  std::uint64_t scale = 10'000;
-  bool point = false;
-  bool digits = false;
-  if (text.empty() || text.back() != '%') {
-    value.refuse(ErrorCode::BadUnit, kAdvice);
-  }
-  for (const char c : std::string_view(text).substr(0, text.size() - 1)) {
-    if (c == '.' && !point && digits) {
-      point = true;
-      continue;
-    }
-    if (c < '0' || c > '9' || whole > 100 * 10'000 || (point && scale == 1)) {
-      value.refuse(ErrorCode::BadUnit, kAdvice);
-    }
-    digits = true;
-    whole = whole * 10 + static_cast<std::uint64_t>(c - '0');
-    if (point) {
-      scale /= 10;
-    }
-  }
-  const std::uint64_t share = whole * scale;
-  if (!digits || share == 0 || share > 1'000'000) {
-    value.refuse(ErrorCode::BadUnit, kAdvice);
-  }
-  if (share == 1'000'000) {
-    value.refuse(ErrorCode::NoEffect, "100% is all that the shard holds; leave 'part' away");
-  }
-  return static_cast<std::uint32_t>(share);
-}
-
 HeldPart read_part(const YamlValue& value) {
   YamlMap map = value.map();
   const auto first = map.find("first");
@@ -115,7 +81,12 @@ HeldPart read_part(const YamlValue& value) {
   if (first.has_value() == last.has_value()) {
     value.refuse(ErrorCode::BadValue, "write either 'first: SHARE' or 'last: SHARE'");
   }
-  return {last.has_value(), read_share(first ? *first : *last)};
+  const YamlValue& written = first ? *first : *last;
+  const std::uint32_t share = read_share(written, Zero::Refused);
+  if (share == 1'000'000) {
+    written.refuse(ErrorCode::NoEffect, "100% is all that the shard holds; leave 'part' away");
+  }
+  return {last.has_value(), share};
 }
 
 std::vector<std::uint32_t> read_numbers(const YamlValue& value) {

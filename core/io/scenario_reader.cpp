@@ -5,12 +5,16 @@
 
 #include "core/io/scenario.hpp"
 #include "core/io/scenario_groups.hpp"
+#include "core/io/share.hpp"
 #include "core/io/yaml_document.hpp"
 
 namespace holdfast {
 namespace {
 
 using scenario_detail::NameIndex;
+
+// Millionths. A block that takes no time, or less, would be none.
+constexpr std::uint32_t kMostJitter = 900'000;
 
 void refuse_later(YamlMap& map, std::string_view key, std::string_view what) {
   if (const auto value = map.find(key)) {
@@ -51,6 +55,12 @@ ScenarioOptions read_options(const YamlValue& value) {
   if (const auto serve = map.find("serve_from_spot")) {
     options.serve_from_spot = serve->boolean();
     options.serve_place = serve->place();
+  }
+  if (const auto jitter = map.find("jitter")) {
+    options.jitter = read_share(*jitter, Zero::Allowed);
+    if (options.jitter > kMostJitter) {
+      jitter->refuse(ErrorCode::BadValue, "block times vary by at most 90% to either side");
+    }
   }
   refuse_later(map, "window", "set the window of edges by hand");
   refuse_later(map, "planning_time", "model the time that planning takes");
@@ -134,9 +144,11 @@ void read_run(YamlMap& map, Scenario& scenario) {
   if (const auto seed = map.find("seed")) {
     scenario.seed =
         static_cast<std::uint64_t>(seed->integer(0, std::numeric_limits<std::int64_t>::max()));
-    scenario.warnings.push_back(
-        to_string(seed->place()) +
-        ": 'seed' has no effect: none of the policies draws random numbers");
+    if (!draws(scenario)) {
+      scenario.warnings.push_back(to_string(seed->place()) +
+                                  ": 'seed' has no effect: nothing draws random numbers here; "
+                                  "'options: {jitter: 5%}' would");
+    }
   }
   if (const auto assumptions = map.find("assumptions")) {
     scenario.assumptions = read_assumptions(*assumptions);
@@ -220,10 +232,17 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   refuse_later(map, "workload", "run workloads");
   refuse_later(map, "faults", "inject faults");
   scenario.update = read_update(map.require("update"), names);
+  if (const auto traffic = map.find("other_traffic")) {
+    scenario.other_traffic = read_other_traffic(*traffic);
+  }
   read_run(map, scenario);
   map.finish();
   warn(scenario);
   return scenario;
+}
+
+bool draws(const Scenario& scenario) {
+  return scenario.options.jitter > 0;
 }
 
 std::vector<Policy> policies_of(const std::vector<Word>& names) {

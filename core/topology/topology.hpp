@@ -160,6 +160,8 @@ class Topology {
 class TopologyBuilder {
  public:
   explicit TopologyBuilder(std::string name);
+  // Starts from a whole topology, to build one like it.
+  explicit TopologyBuilder(const Topology& base);
 
   DomainId add_domain(std::string name, Level level, DomainId parent = {});
   NodeId add_node(Node node);

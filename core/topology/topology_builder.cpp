@@ -175,6 +175,22 @@ TopologyBuilder::TopologyBuilder(std::string name) {
   topology_.name_ = std::move(name);
 }
 
+// What `build` makes is left empty.
+TopologyBuilder::TopologyBuilder(const Topology& base) {
+  topology_.name_ = base.name_;
+  topology_.nodes_ = base.nodes_;
+  topology_.links_ = base.links_;
+  topology_.domains_ = base.domains_;
+  topology_.fault_domains_ = base.fault_domains_;
+  topology_.around_ = base.around_;
+  topology_.node_by_name_ = base.node_by_name_;
+  topology_.link_by_name_ = base.link_by_name_;
+  topology_.domain_by_name_ = base.domain_by_name_;
+  for (std::size_t i = 0; i < base.fault_domains_.size(); ++i) {
+    fault_domain_by_name_.emplace(base.fault_domains_[i].name, i);
+  }
+}
+
 DomainId TopologyBuilder::add_domain(std::string name, Level level, DomainId parent) {
   if (name.empty()) refuse(ErrorCode::BadTopology, "a domain has an empty name");
   auto around = std::array<DomainId, kLevels>{};

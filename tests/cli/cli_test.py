@@ -262,6 +262,52 @@ class CliTest(unittest.TestCase):
         self.assertIn("MissingBlock", self.run_it("check", path, "--topology", topology,
                                                   status=1).stdout)
 
+    def test_other_traffic_is_kept_everywhere(self):
+        whole = self.scenario()
+        left = self.scenario("holders:", "other_traffic: [{kind: nic, share: 50%}]\nholders:",
+                             name="left.yaml")
+        runs = {}
+        for path in (whole, left):
+            self.run_it("simulate", path, "--policy", "two_tree", "--out", self.path("out"))
+            runs[path] = json.loads(self.read("out", "summary.json"))["runs"][0]
+        for key in ("makespan_s", "bound_s", "predicted_s"):
+            self.assertAlmostEqual(runs[left][key] / runs[whole][key], 2, delta=0.05, msg=key)
+        nics = [row for row in csv.DictReader(self.read("out", "links.csv").splitlines())
+                if "--switch" in row["link"]]
+        self.assertEqual({row["capacity_bytes_per_s"] for row in nics}, {"25000000000"})
+
+        # A plan for what is left is no plan for the whole machine, and the message says what to do.
+        plan = self.path("plan.json")
+        self.run_it("plan", left, "--policy", "two_tree", "--out", plan)
+        topology = f"{SOURCE}/topologies/h100-16-hosts.yaml"
+        done = self.run_it("check", plan, "--topology", topology, status=1)
+        self.assertIn("--scenario", done.stdout)
+        self.assertIn("accepted", self.run_it("check", plan, "--scenario", left).stdout)
+        self.assertIn("WrongTopology", self.run_it("check", plan, "--scenario", whole,
+                                                   status=1).stdout)
+        more = self.scenario("holders:", "other_traffic: [{kind: nic, share: 50%}]\n"
+                             "verify: false\nholders:", name="more.yaml")
+        self.assertIn("WrongDemand", self.run_it("check", plan, "--scenario", more,
+                                                 status=1).stdout)
+        for arguments in ([], ["--topology", topology, "--scenario", left]):
+            self.assertIn("--scenario", self.run_it("check", plan, *arguments, status=2).stderr)
+
+    def test_jitter_draws_by_seed(self):
+        path = self.scenario("blocks_per_eighth: 8", "blocks_per_eighth: 8, jitter: 5%")
+        def makespan(*arguments):
+            done = self.run_it("simulate", path, "--policy", "chain", "--json", *arguments)
+            self.assertEqual(done.stderr, "")
+            summary = json.loads(done.stdout)
+            if jsonschema is not None:
+                validate([summary], "summary")
+            self.assertEqual(summary["runs"][0]["jitter"], 0.05)
+            return summary["runs"][0]["makespan_s"]
+        self.assertEqual(makespan("--seed", "3"), makespan("--seed", "3"))
+        self.assertNotEqual(makespan("--seed", "3"), makespan("--seed", "4"))
+        self.assertEqual(makespan(), makespan("--seed", "0"))
+        done = self.run_it("simulate", self.scenario(), "--policy", "chain", "--seed", "3")
+        self.assertIn("--seed has no effect", done.stderr)
+
     def test_unreadable_plans_are_wrong_input(self):
         topology = f"{SOURCE}/topologies/h100-16-hosts.yaml"
         for text in ("", "{", "[]", "{\"format\": 1}", "{\"format\": 99}"):

@@ -14,6 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const holdfast::Scenario scenario = holdfast::parse_scenario(text, "fuzz.yaml");
     const holdfast::Demand demand = holdfast::make_demand(scenario, topology, manifest);
+    if (!scenario.other_traffic.empty()) {
+      (void)without_other_traffic(topology, scenario.other_traffic);
+    }
     // What was accepted keeps its promises: this throws past the handler below otherwise.
     validate(demand, topology);
   } catch (const holdfast::Error& error) {

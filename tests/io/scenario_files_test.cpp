@@ -43,6 +43,18 @@ TEST(ScenarioFiles, EveryScenarioOfTheProjectMakesADemand) {
   EXPECT_GE(found, 3);
 }
 
+TEST(ScenarioFiles, OtherTrafficMakesTheMachineSmaller) {
+  const std::string text = scenario(kTopology, "preset: llama-3.1-70b");
+  const LoadedScenario whole = load_scenario(write("whole.yaml", text));
+  const LoadedScenario left =
+      load_scenario(write("left.yaml", text + "other_traffic: [{kind: nic, share: 30%}]\n"));
+  EXPECT_NE(left.topology.hash(), whole.topology.hash());
+  const LinkId nic = whole.topology.find_link("h1.nic3--switch");
+  ASSERT_TRUE(nic.valid());
+  EXPECT_EQ(whole.topology.link(nic).capacity, Rate(50'000'000'000));
+  EXPECT_EQ(left.topology.link(nic).capacity, Rate(35'000'000'000));
+}
+
 TEST(ScenarioFiles, ReportsAtTheKeyThatNamesTheFile) {
   struct Case {
     std::string text;
@@ -57,6 +69,8 @@ TEST(ScenarioFiles, ReportsAtTheKeyThatNamesTheFile) {
       {scenario(kTopology, "preset: llama-3.1-7b"), ErrorCode::UnknownName, 4, 17, "llama-3.1-70b"},
       {scenario(kTopology, "safetensors: nowhere.safetensors"), ErrorCode::FileNotFound, 4, 22,
        "nowhere.safetensors"},
+      {scenario(kTopology, "preset: llama-3.1-70b") + "other_traffic: [{kind: wan, share: 1%}]\n",
+       ErrorCode::BadValue, 11, 17, "no wan"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.message);

@@ -34,7 +34,9 @@ TEST(ScenarioReader, ReadsEveryKey) {
           "holders: [trainer, {group: rollout, replicas: [5, 3], part: {last: 12.5%}}]\n"
           "update: {receivers: [rollout], destination: shadow}\n"
           "policy: [star, two_tree]\n"
-          "options: {block_size: 4MiB, serve_from_spot: false}\n"
+          "options: {block_size: 4MiB, serve_from_spot: false, jitter: 2.5%}\n"
+          "other_traffic: [{kind: nic, share: 30%}]\n"
+          "seed: 3\n"
           "verify: false\n"
           "assumptions: [one, two]\n"),
       "s.yaml");
@@ -68,6 +70,10 @@ TEST(ScenarioReader, ReadsEveryKey) {
   EXPECT_THAT(s.policies, ElementsAre(Policy::Star, Policy::TwoTree));
   EXPECT_EQ(s.options.block_size, Bytes(4U << 20U));
   EXPECT_FALSE(s.options.serve_from_spot);
+  EXPECT_EQ(s.options.jitter, 25'000U);
+  ASSERT_EQ(s.other_traffic.size(), 1U);
+  EXPECT_EQ(s.other_traffic[0].share, 300'000U);
+  EXPECT_EQ(s.seed, 3U);
   EXPECT_FALSE(s.verify);
   EXPECT_THAT(s.assumptions, ElementsAre("one", "two"));
   EXPECT_EQ(s.warnings,
@@ -81,6 +87,8 @@ TEST(ScenarioReader, HasDefaults) {
   EXPECT_EQ(s.options.block_size, std::nullopt);
   EXPECT_EQ(s.options.blocks_per_eighth, 256U);
   EXPECT_TRUE(s.options.serve_from_spot);
+  EXPECT_EQ(s.options.jitter, 0U);
+  EXPECT_TRUE(s.other_traffic.empty());
   EXPECT_TRUE(s.verify);
   EXPECT_EQ(s.seed, std::nullopt);
   EXPECT_EQ(s.groups[2].placement.on, PlacedOn::HostMemory);
@@ -168,6 +176,12 @@ const Wrong kWrong[] = {
      11, "block_size"},
     {"later option", "update:", "options: {window: 4}\nupdate:", ErrorCode::Unsupported, 14, 19,
      "window"},
+    {"jitter without unit", "update:", "options: {jitter: 0.05}\nupdate:", ErrorCode::BadUnit, 14, 19,
+     "'50%'"},
+    {"too much jitter", "update:", "options: {jitter: 95%}\nupdate:", ErrorCode::BadValue, 14, 19,
+     "at most 90%"},
+    {"other traffic", "update:", "other_traffic: {kind: nic}\nupdate:", ErrorCode::BadValue, 14, 16,
+     "other_traffic"},
     {"seed below zero", "update:", "seed: -1\nupdate:", ErrorCode::BadValue, 14, 7, "seed"},
     {"assumption", "update:", "assumptions: text\nupdate:", ErrorCode::BadValue, 14, 14,
      "assumptions"},
@@ -196,6 +210,7 @@ TEST(ScenarioReader, RefusesWithPlaceAndAdvice) {
 TEST(ScenarioReader, WarnsOfWhatHasNoEffect) {
   const std::pair<std::string, const char*> cases[] = {
       {good("seed: 7\n"), "s.yaml:15:7: 'seed' has no effect"},
+      {good("options: {jitter: 0%}\nseed: 7\n"), "s.yaml:16:7: 'seed' has no effect"},
       {good("options: {serve_from_spot: false}\n"),
        "s.yaml:15:28: 'serve_from_spot' has no effect"},
       {samples::scenario_text(std::string(kGroups) + "  idle: {place: {hosts: h4}, layout: tp1}\n",
