@@ -42,7 +42,8 @@ Task::Task(const std::string& scenario)
 
 CheckedPlan make_checked_plan(const Task& task, Policy policy, std::uint64_t seed) {
   CheckedPlan result;
-  result.planned = make_plan(policy, task.router, task.update.demand, PlanOptions{seed});
+  const PlanOptions options{seed, task.loaded.scenario.options.objective};
+  result.planned = make_plan(policy, task.router, task.update.demand, options);
   result.refused = check(result.planned.plan, task.update.demand, task.router);
   return result;
 }

@@ -105,6 +105,7 @@ Json run_json(const ResultsContext& context, const PayloadBytes& minimum, const 
   json["policy"] = run.policy;
   json["planner"] = run.planner;
   json["seed"] = run.seed;
+  json["objective"] = to_string(context.scenario.options.objective);
   json["jitter"] = as_share(context.scenario.options.jitter);
   json["makespan_s"] = done ? Json(makespan) : Json(nullptr);
   json["bound_s"] = bound;
@@ -161,6 +162,7 @@ double exact_seconds(Time time) {
 
 Json plan_summary_json(const ResultsContext& context) {
   Json json = inputs_json(context);
+  json["objective"] = to_string(context.scenario.options.objective);
   json["bound_s"] = exact_seconds(context.bound.time());
   json["bound_attainable"] = attainable(context.bound);
   json["bound_cut"] = cut_json(context);

@@ -97,9 +97,11 @@ struct ScenarioOptions {
   std::optional<Bytes> block_size;
   std::uint32_t blocks_per_eighth = 256;  // where block_size is not given
   bool serve_from_spot = true;            // whether spot workers may be read from
-  std::uint32_t jitter = 0;               // of block times in simulation, in millionths
-  Place block_place;                      // of whichever was given, else of the scenario
-  std::optional<Place> serve_place;       // where serve_from_spot was given
+  Objective objective = Objective::Makespan;
+  std::uint32_t jitter = 0;              // of block times in simulation, in millionths
+  Place block_place;                     // of whichever was given, else of the scenario
+  std::optional<Place> serve_place;      // where serve_from_spot was given
+  std::optional<Place> objective_place;  // where objective was
 };
 
 struct Scenario {

@@ -56,6 +56,12 @@ ScenarioOptions read_options(const YamlValue& value) {
     options.serve_from_spot = serve->boolean();
     options.serve_place = serve->place();
   }
+  if (const auto objective = map.find("objective")) {
+    options.objective =
+        objective->one_of<Objective>({{to_string(Objective::Makespan), Objective::Makespan},
+                                      {to_string(Objective::Stall), Objective::Stall}});
+    options.objective_place = objective->place();
+  }
   if (const auto jitter = map.find("jitter")) {
     options.jitter = read_share(*jitter, Zero::Allowed);
     if (options.jitter > kMostJitter) {
@@ -65,7 +71,6 @@ ScenarioOptions read_options(const YamlValue& value) {
   refuse_later(map, "window", "set the window of edges by hand");
   refuse_later(map, "planning_time", "model the time that planning takes");
   refuse_later(map, "detection", "detect failures");
-  refuse_later(map, "objective", "choose between objectives");
   map.finish();
   return options;
 }
@@ -191,6 +196,15 @@ void warn(Scenario& scenario) {
                                               to_string(scenario.layouts[i].name.place),
                                               scenario.layouts[i].name.text));
     }
+  }
+  const auto& policies = scenario.policies;
+  const bool chooses = std::any_of(policies.begin(), policies.end(), [](Policy policy) {
+    return policy == Policy::Auto || policy == Policy::Hierarchical;
+  });
+  if (scenario.options.objective != Objective::Makespan && !chooses) {
+    scenario.warnings.push_back(
+        to_string(*scenario.options.objective_place) +
+        ": 'objective' has no effect: only the policies auto and hierarchical look at it");
   }
   if (scenario.options.serve_place && !spot) {
     scenario.warnings.push_back(to_string(*scenario.options.serve_place) +

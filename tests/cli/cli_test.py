@@ -263,9 +263,12 @@ class CliTest(unittest.TestCase):
                                                   status=1).stdout)
 
     def test_other_traffic_is_kept_everywhere(self):
-        whole = self.scenario()
-        left = self.scenario("holders:", "other_traffic: [{kind: nic, share: 50%}]\nholders:",
-                             name="left.yaml")
+        # Blocks so small that nothing but the NICs takes time.
+        text = self.read(self.scenario("blocks_per_eighth: 8", "blocks_per_eighth: 512"))
+        text = text.replace("gpus: ['h0.gpu[0-3]']", "hosts: h0")
+        share = "other_traffic: [{kind: nic, share: 50%}]\n"
+        whole = self.write("whole.yaml", text)
+        left = self.write("left.yaml", text + share)
         runs = {}
         for path in (whole, left):
             self.run_it("simulate", path, "--policy", "two_tree", "--out", self.path("out"))
@@ -285,8 +288,7 @@ class CliTest(unittest.TestCase):
         self.assertIn("accepted", self.run_it("check", plan, "--scenario", left).stdout)
         self.assertIn("WrongTopology", self.run_it("check", plan, "--scenario", whole,
                                                    status=1).stdout)
-        more = self.scenario("holders:", "other_traffic: [{kind: nic, share: 50%}]\n"
-                             "verify: false\nholders:", name="more.yaml")
+        more = self.write("more.yaml", text + share + "verify: false\n")
         self.assertIn("WrongDemand", self.run_it("check", plan, "--scenario", more,
                                                  status=1).stdout)
         for arguments in ([], ["--topology", topology, "--scenario", left]):

@@ -76,8 +76,8 @@ struct Wrong {
 
 const Wrong kWrong[] = {
     {"[]", ErrorCode::BadValue, 1, 1, "leave the key away"},
-    {"- {share: 30%}", ErrorCode::MissingKey, 1, 3, "say which links"},
-    {"- {kind: nic}", ErrorCode::MissingKey, 1, 3, "share"},
+    {"- {share: 30%}", ErrorCode::MissingKey, 1, 4, "say which links"},
+    {"- {kind: nic}", ErrorCode::MissingKey, 1, 4, "share"},
     {"- {kind: nics, share: 30%}", ErrorCode::BadValue, 1, 10, "nic"},
     {"- {kind: nic, share: 0.3}", ErrorCode::BadUnit, 1, 22, "'50%'"},
     {"- {kind: nic, share: 0%}", ErrorCode::BadUnit, 1, 22, "'50%'"},
@@ -85,12 +85,12 @@ const Wrong kWrong[] = {
     {"- {kind: nic, share: 30%, node: a}", ErrorCode::UnknownKey, 1, 27, "node"},
     {"- {at: [], share: 30%}", ErrorCode::BadValue, 1, 8, "at least one"},
     {"- {at: 'h[3-1]', share: 30%}", ErrorCode::BadValue, 1, 8, "write '1-3'"},
-    {"- {kind: wan, share: 30%}", ErrorCode::BadValue, 1, 3, "has no wan"},
+    {"- {kind: wan, share: 30%}", ErrorCode::BadValue, 1, 4, "has no wan"},
     {"- {kind: nic, at: [h0, h9], share: 30%}", ErrorCode::UnknownName, 1, 24, "'h9'"},
     {"- {links: h0.uplnk, share: 30%}", ErrorCode::UnknownName, 1, 11, "did you mean 'h0.uplink'"},
     {"- {links: 'x*', share: 30%}", ErrorCode::UnknownName, 1, 11, "matches no link"},
-    {"- {kind: nic, at: h0.gpu0, share: 30%}", ErrorCode::BadValue, 1, 3, "nic at 'h0.gpu0'"},
-    {"- {kind: nic, share: 60%}\n- {at: h0, share: 40%}", ErrorCode::BadValue, 2, 3,
+    {"- {kind: nic, at: h0.gpu0, share: 30%}", ErrorCode::BadValue, 1, 4, "nic at 'h0.gpu0'"},
+    {"- {kind: nic, share: 60%}\n- {at: h0, share: 40%}", ErrorCode::BadValue, 2, 4,
      "100% of link 'h0.uplink'"},
 };
 

@@ -70,7 +70,7 @@ TEST(ScenarioFiles, ReportsAtTheKeyThatNamesTheFile) {
       {scenario(kTopology, "safetensors: nowhere.safetensors"), ErrorCode::FileNotFound, 4, 22,
        "nowhere.safetensors"},
       {scenario(kTopology, "preset: llama-3.1-70b") + "other_traffic: [{kind: wan, share: 1%}]\n",
-       ErrorCode::BadValue, 11, 17, "no wan"},
+       ErrorCode::BadValue, 11, 18, "no wan"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.message);

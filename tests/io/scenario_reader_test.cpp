@@ -33,8 +33,9 @@ TEST(ScenarioReader, ReadsEveryKey) {
           "teaches: Something.\n"
           "holders: [trainer, {group: rollout, replicas: [5, 3], part: {last: 12.5%}}]\n"
           "update: {receivers: [rollout], destination: shadow}\n"
-          "policy: [star, two_tree]\n"
-          "options: {block_size: 4MiB, serve_from_spot: false, jitter: 2.5%}\n"
+          "policy: [star, auto]\n"
+          "options: {block_size: 4MiB, serve_from_spot: false, jitter: 2.5%, "
+          "objective: stall}\n"
           "other_traffic: [{kind: nic, share: 30%}]\n"
           "seed: 3\n"
           "verify: false\n"
@@ -67,7 +68,8 @@ TEST(ScenarioReader, ReadsEveryKey) {
   ASSERT_EQ(s.update.receivers.size(), 1U);
   EXPECT_EQ(s.update.receivers[0].group, 1U);
   EXPECT_EQ(s.update.destination, Destination::Shadow);
-  EXPECT_THAT(s.policies, ElementsAre(Policy::Star, Policy::TwoTree));
+  EXPECT_THAT(s.policies, ElementsAre(Policy::Star, Policy::Auto));
+  EXPECT_EQ(s.options.objective, Objective::Stall);
   EXPECT_EQ(s.options.block_size, Bytes(4U << 20U));
   EXPECT_FALSE(s.options.serve_from_spot);
   EXPECT_EQ(s.options.jitter, 25'000U);
@@ -88,6 +90,7 @@ TEST(ScenarioReader, HasDefaults) {
   EXPECT_EQ(s.options.blocks_per_eighth, 256U);
   EXPECT_TRUE(s.options.serve_from_spot);
   EXPECT_EQ(s.options.jitter, 0U);
+  EXPECT_EQ(s.options.objective, Objective::Makespan);
   EXPECT_TRUE(s.other_traffic.empty());
   EXPECT_TRUE(s.verify);
   EXPECT_EQ(s.seed, std::nullopt);
@@ -176,11 +179,13 @@ const Wrong kWrong[] = {
      11, "block_size"},
     {"later option", "update:", "options: {window: 4}\nupdate:", ErrorCode::Unsupported, 14, 19,
      "window"},
-    {"jitter without unit", "update:", "options: {jitter: 0.05}\nupdate:", ErrorCode::BadUnit, 14, 19,
-     "'50%'"},
+    {"unknown objective", "update:", "options: {objective: stal}\nupdate:", ErrorCode::BadValue, 14,
+     22, "stall"},
+    {"jitter without unit", "update:", "options: {jitter: 0.05}\nupdate:", ErrorCode::BadUnit, 14,
+     19, "'50%'"},
     {"too much jitter", "update:", "options: {jitter: 95%}\nupdate:", ErrorCode::BadValue, 14, 19,
      "at most 90%"},
-    {"other traffic", "update:", "other_traffic: {kind: nic}\nupdate:", ErrorCode::BadValue, 14, 16,
+    {"other traffic", "update:", "other_traffic: {kind: nic}\nupdate:", ErrorCode::BadValue, 14, 17,
      "other_traffic"},
     {"seed below zero", "update:", "seed: -1\nupdate:", ErrorCode::BadValue, 14, 7, "seed"},
     {"assumption", "update:", "assumptions: text\nupdate:", ErrorCode::BadValue, 14, 14,
@@ -210,6 +215,8 @@ TEST(ScenarioReader, RefusesWithPlaceAndAdvice) {
 TEST(ScenarioReader, WarnsOfWhatHasNoEffect) {
   const std::pair<std::string, const char*> cases[] = {
       {good("seed: 7\n"), "s.yaml:15:7: 'seed' has no effect"},
+      {good("policy: [star, chain]\noptions: {objective: stall}\n"),
+       "s.yaml:16:22: 'objective' has no effect"},
       {good("options: {jitter: 0%}\nseed: 7\n"), "s.yaml:16:7: 'seed' has no effect"},
       {good("options: {serve_from_spot: false}\n"),
        "s.yaml:15:28: 'serve_from_spot' has no effect"},

@@ -146,7 +146,7 @@ TEST(OtherTraffic, NoLinkCarriesMoreThanWasLeft) {
       taken.push_back(static_cast<std::uint32_t>(random() % 900'000));
     }
     const Topology left = beside_other_traffic(whole, taken);
-    const Demand demand = make_demand(left, 10, 400);
+    const Demand demand = make_demand(left, 10, 1'600);
     const auto result = run(left, demand, two_tree_plan(left, demand, 3));
     ASSERT_FALSE(result.failure);
     for (const ChannelUse& use : result.channels) {
