@@ -40,6 +40,7 @@ struct CheckArguments {
 struct TopoArguments {
   std::string file;
   bool json = false;
+  bool dot = false;  // Graphviz instead of a summary
 };
 [[nodiscard]] ExitStatus show_topology(const TopoArguments& arguments);
 

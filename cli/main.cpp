@@ -56,7 +56,8 @@ CLI::App* add_topo(CLI::App& app, TopoArguments& to) {
   command->require_subcommand(1);
   CLI::App* show = command->add_subcommand("show", "Validate and summarise a topology");
   show->add_option("FILE", to.file, "Topology file (YAML)")->required();
-  show->add_flag("--json", to.json, "Print the summary as JSON");
+  CLI::Option* json = show->add_flag("--json", to.json, "Print the summary as JSON");
+  show->add_flag("--dot", to.dot, "Print a picture for Graphviz's dot")->excludes(json);
   return show;
 }
 

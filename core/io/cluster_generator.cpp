@@ -2,212 +2,44 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <limits>
 #include <optional>
 #include <utility>
 
+#include "core/io/fat_tree.hpp"
+#include "core/io/rail_fabric.hpp"
 #include "core/nearest.hpp"
 
 namespace holdfast {
 namespace {
 
 constexpr std::int64_t kMost = static_cast<std::int64_t>(TopologyDraft::kMostNodes);
-__extension__ using Wide = unsigned __int128;
 
-Link fabric_link(Rate capacity, Time latency) {
-  return {"", {}, {}, LinkKind::Fabric, capacity, latency, std::nullopt, true};
+void add_plain_hosts(FabricSite& site) {
+  for (std::uint64_t i = 0; i < site.hosts(); ++i) (void)site.add_next_host(site.domain());
 }
 
-struct Ratio {
-  std::uint64_t in = 1;
-  std::uint64_t out = 1;
-};
-
-Ratio read_ratio(const YamlValue& value) {
-  const std::string text = value.text();
-  Ratio ratio;
-  const char* const end = text.data() + text.size();
-  const auto in = std::from_chars(text.data(), end, ratio.in);
-  bool ok = in.ec == std::errc() && in.ptr != end && *in.ptr == ':';
-  if (ok) {
-    const auto out = std::from_chars(in.ptr + 1, end, ratio.out);
-    ok = out.ec == std::errc() && out.ptr == end;
-  }
-  constexpr std::uint64_t kGreatest = 1'000'000;
-  if (!ok || ratio.in == 0 || ratio.out == 0 || ratio.in > kGreatest || ratio.out > kGreatest) {
-    value.refuse(ErrorCode::BadValue,
-                 "write what enters a leaf from below against what leaves it upwards, such as 2:1");
-  }
-  return ratio;
-}
-
-// What gateways are joined to: the switch, the spines, or the single leaf.
-using Tops = std::vector<NodeId>;
-
-struct Site {
-  TopologyDraft& draft;
-  const HostTemplate& host;
-  std::uint64_t hosts;
-  const Cluster& cluster;
-  YamlValue origin;
-
-  [[nodiscard]] std::string name(const char* what, std::uint64_t i) const {
-    return fmt::format("{}{}{}", cluster.prefix, what, i);
-  }
-  NodeId add_switch(std::string name, NodeKind kind, DomainId domain) const {
-    return draft.add_node({std::move(name), kind, domain, {}, {}, true}, origin);
-  }
-  void need_nics(const YamlValue& fabric) const {
-    if (host.nics > 0) return;
-    fabric.refuse(
-        ErrorCode::BadTopology,
-        fmt::format("hosts of template '{}' have no NICs to join; add 'nics' to it", host.name));
-  }
-};
-
-void add_plain_hosts(const Site& site) {
-  for (std::uint64_t i = 0; i < site.hosts; ++i) {
-    add_host(site.draft, site.host, site.name("h", i), site.cluster.domain, site.origin);
-  }
-}
-
-Tops add_star(const Site& site, const YamlValue& value) {
+Tops add_star(FabricSite& site, const YamlValue& value) {
   site.need_nics(value);
   YamlMap map = value.map();
   const Time latency = map.require("latency").time();
-  constexpr const char* kWhy = "all NICs of a star hang on one switch";
-  map.no_effect("oversubscription", kWhy);
-  map.no_effect("spines", kWhy);
-  map.no_effect("rails", kWhy);
-  map.no_effect("hosts_per_pod", kWhy);
-  map.finish();
-  site.draft.expect(1, site.hosts * site.host.nics, value);
-  std::vector<NodeId> nics;
-  for (std::uint64_t i = 0; i < site.hosts; ++i) {
-    for (const NodeId nic :
-         add_host(site.draft, site.host, site.name("h", i), site.cluster.domain, site.origin)) {
-      nics.push_back(nic);
-    }
+  for (const char* key : {"oversubscription", "spines", "spines_per_pod", "cores", "rails",
+                          "hosts_per_pod", "hosts_per_rack"}) {
+    map.no_effect(key, "all NICs of a star hang on one switch");
   }
-  const NodeId hub =
-      site.add_switch(site.cluster.prefix + "switch", NodeKind::Switch, site.cluster.domain);
-  for (const NodeId nic : nics) {
-    site.draft.add_link_between(nic, hub, fabric_link(site.host.nic_rate, latency), value);
+  map.finish();
+  site.draft().expect(1, site.nics(), value);
+  std::vector<NicPort> ports;
+  for (std::uint64_t i = 0; i < site.hosts(); ++i) {
+    for (const NicPort& port : site.add_next_host(site.domain())) ports.push_back(port);
+  }
+  const NodeId hub = site.add_switch(site.prefix() + "switch", NodeKind::Switch, site.domain());
+  for (const NicPort& port : ports) {
+    site.add_fabric_link(port.nic, hub, port.rate, latency, value);
   }
   return {hub};
 }
 
-struct RailShape {
-  std::uint64_t hosts_per_pod = 0;
-  std::uint64_t pods = 0;
-  std::uint64_t rails = 0;
-  std::uint64_t spines = 0;
-  Rate uplink;  // of each link from a leaf to a spine
-  Time latency;
-};
-
-// The capacity of one leaf-spine link, which has to be a whole number of bytes per second.
-Rate uplink_capacity(const Site& site, const RailShape& shape, const Ratio& ratio,
-                     const YamlValue& origin) {
-  const std::uint64_t ports = shape.hosts_per_pod * (site.host.nics / shape.rails);
-  const Wide up = Wide{site.host.nic_rate.bytes_per_second()} * ports * ratio.out;
-  const Wide parts = Wide{ratio.in} * shape.spines;
-  const Wide each = up / parts;
-  if (up % parts != 0) {
-    origin.refuse(
-        ErrorCode::BadTopology,
-        fmt::format("{} NICs of {} over {}:{} cannot be shared out evenly over {} spines; "
-                    "change 'spines' or 'oversubscription'",
-                    ports, to_string(site.host.nic_rate), ratio.in, ratio.out, shape.spines));
-  }
-  if (each == 0 || each > std::numeric_limits<std::uint64_t>::max()) {
-    origin.refuse(ErrorCode::BadTopology,
-                  "the links between leaves and spines get no sensible "
-                  "capacity; change 'spines' or 'oversubscription'");
-  }
-  return Rate(static_cast<std::uint64_t>(each));
-}
-
-RailShape read_rails(const Site& site, YamlMap& map) {
-  RailShape shape;
-  const YamlValue per_pod = map.require("hosts_per_pod");
-  shape.hosts_per_pod = static_cast<std::uint64_t>(per_pod.integer(1, kMost));
-  if (site.hosts % shape.hosts_per_pod != 0) {
-    per_pod.refuse(ErrorCode::BadTopology,
-                   fmt::format("{} hosts do not divide into pods of {}; change one of the numbers",
-                               site.hosts, shape.hosts_per_pod));
-  }
-  shape.pods = site.hosts / shape.hosts_per_pod;
-  shape.rails = site.host.nics;
-  if (const auto rails = map.find("rails")) {
-    shape.rails = static_cast<std::uint64_t>(rails->integer(1, site.host.nics));
-    if (site.host.nics % shape.rails != 0) {
-      rails->refuse(ErrorCode::BadTopology,
-                    fmt::format("{} NICs a host do not divide over {} rails; change one of the "
-                                "numbers",
-                                site.host.nics, shape.rails));
-    }
-  }
-  shape.latency = map.require("latency").time();
-  if (shape.pods * shape.rails == 1) {
-    constexpr const char* kWhy = "one pod with one rail has a single leaf, which needs no spine";
-    map.no_effect("spines", kWhy);
-    map.no_effect("oversubscription", kWhy);
-    return shape;
-  }
-  const YamlValue spines = map.require("spines");
-  shape.spines = static_cast<std::uint64_t>(spines.integer(1, kMost));
-  const auto oversubscription = map.find("oversubscription");
-  const Ratio ratio = oversubscription ? read_ratio(*oversubscription) : Ratio{};
-  shape.uplink = uplink_capacity(site, shape, ratio, spines);
-  return shape;
-}
-
-Tops add_rails(const Site& site, const YamlValue& value) {
-  site.need_nics(value);
-  YamlMap map = value.map();
-  const RailShape shape = read_rails(site, map);
-  map.finish();
-  const std::uint64_t leaves = shape.pods * shape.rails;
-  site.draft.expect(leaves + shape.spines, site.hosts * site.host.nics + leaves * shape.spines,
-                    value);
-  std::vector<NodeId> all_leaves;
-  for (std::uint64_t p = 0; p < shape.pods; ++p) {
-    const std::string pod = site.name("pod", p);
-    const DomainId domain =
-        site.draft.add_domain(pod, Level::Pod, site.cluster.domain, site.origin);
-    std::vector<std::vector<NodeId>> nics_of_rail(shape.rails);
-    for (std::uint64_t h = 0; h < shape.hosts_per_pod; ++h) {
-      const std::vector<NodeId> nics = add_host(
-          site.draft, site.host, site.name("h", p * shape.hosts_per_pod + h), domain, site.origin);
-      for (std::size_t i = 0; i < nics.size(); ++i) {
-        nics_of_rail[i % shape.rails].push_back(nics[i]);
-      }
-    }
-    for (std::uint64_t r = 0; r < shape.rails; ++r) {
-      const NodeId leaf =
-          site.add_switch(fmt::format("{}.leaf{}", pod, r), NodeKind::Switch, domain);
-      all_leaves.push_back(leaf);
-      for (const NodeId nic : nics_of_rail[r]) {
-        site.draft.add_link_between(nic, leaf, fabric_link(site.host.nic_rate, shape.latency),
-                                    value);
-      }
-    }
-  }
-  std::vector<NodeId> spines;
-  for (std::uint64_t s = 0; s < shape.spines; ++s) {
-    spines.push_back(site.add_switch(site.name("spine", s), NodeKind::Spine, site.cluster.domain));
-  }
-  for (const NodeId leaf : all_leaves) {
-    for (const NodeId spine : spines) {
-      site.draft.add_link_between(leaf, spine, fabric_link(shape.uplink, shape.latency), value);
-    }
-  }
-  return spines.empty() ? all_leaves : spines;
-}
-
-std::vector<NodeId> add_gateways(const Site& site, const Tops& tops, const YamlValue& value) {
+std::vector<NodeId> add_gateways(const FabricSite& site, const Tops& tops, const YamlValue& value) {
   YamlMap map = value.map();
   const auto count = static_cast<std::uint64_t>(map.require("count").integer(1, 1024));
   const YamlValue rate_value = map.require("rate");
@@ -215,25 +47,65 @@ std::vector<NodeId> add_gateways(const Site& site, const Tops& tops, const YamlV
   const Time latency = map.require("latency").time();
   map.finish();
   if (tops.empty()) {
-    value.refuse(ErrorCode::BadTopology,
-                 "there is no fabric for gateways to join; add 'star' or 'rail_optimised'");
+    value.refuse(
+        ErrorCode::BadTopology,
+        "there is no fabric for gateways to join; add 'star', 'rail_optimised' or 'fat_tree'");
   }
   if (rate.bytes_per_second() % tops.size() != 0) {
     rate_value.refuse(
         ErrorCode::BadTopology,
-        fmt::format("{} cannot be shared out evenly over {} spines", to_string(rate), tops.size()));
+        fmt::format("{} cannot be shared out evenly over the {} switches on top of the fabric",
+                    to_string(rate), tops.size()));
   }
-  site.draft.expect(count, count * tops.size(), value);
+  site.draft().expect(count, count * tops.size(), value);
   std::vector<NodeId> gateways;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const NodeId gateway =
-        site.add_switch(site.name("gw", i), NodeKind::Gateway, site.cluster.domain);
+    const NodeId gateway = site.add_switch(site.name("gw", i), NodeKind::Gateway, site.domain());
     gateways.push_back(gateway);
     for (const NodeId top : tops) {
-      site.draft.add_link_between(top, gateway, fabric_link(rate / tops.size(), latency), value);
+      site.add_fabric_link(top, gateway, rate / tops.size(), latency, value);
     }
   }
   return gateways;
+}
+
+// The classes of hosts: one map, or a list of them.
+std::vector<FabricSite::HostClass> read_host_classes(const TopologyDraft& draft,
+                                                     HostTemplates& templates,
+                                                     const YamlValue& hosts) {
+  std::vector<FabricSite::HostClass> classes;
+  std::uint64_t nodes = 0;
+  std::uint64_t links = 0;
+  for (const YamlValue& item : hosts.is_list() ? hosts.list() : std::vector{hosts}) {
+    YamlMap map = item.map();
+    const HostTemplate& host = templates.named(map.require("template"));
+    const YamlValue count = map.require("count");
+    classes.push_back({&host, static_cast<std::uint64_t>(count.integer(1, kMost)), item});
+    map.finish();
+    nodes += classes.back().count * host.nodes();
+    links += classes.back().count * host.links();
+    draft.expect(nodes, links, count);
+  }
+  if (classes.empty()) hosts.refuse(ErrorCode::BadValue, "the list is empty; add a class of hosts");
+  return classes;
+}
+
+Tops add_fabric(FabricSite& site, YamlMap& map) {
+  const auto star = map.find("star");
+  const auto rails = map.find("rail_optimised");
+  const auto tree = map.find("fat_tree");
+  const YamlValue* second = nullptr;
+  if (star && rails) second = &*rails;
+  if ((star || rails) && tree) second = &*tree;
+  if (second != nullptr) {
+    second->refuse(ErrorCode::BadValue,
+                   "a cluster has one fabric; keep 'star', 'rail_optimised' or 'fat_tree'");
+  }
+  if (star) return add_star(site, *star);
+  if (rails) return add_rail_fabric(site, *rails);
+  if (tree) return add_fat_tree(site, *tree);
+  add_plain_hosts(site);
+  return {};
 }
 
 }  // namespace
@@ -272,27 +144,9 @@ void HostTemplates::refuse_unused() const {
 std::vector<NodeId> add_cluster(TopologyDraft& draft, HostTemplates& templates, YamlMap& map,
                                 const Cluster& cluster) {
   const YamlValue hosts = map.require("hosts");
-  YamlMap hosts_map = hosts.map();
-  const HostTemplate& host = templates.named(hosts_map.require("template"));
-  const YamlValue count = hosts_map.require("count");
-  const Site site{draft, host, static_cast<std::uint64_t>(count.integer(1, kMost)), cluster, hosts};
-  hosts_map.finish();
-  draft.expect(site.hosts * host.nodes(), site.hosts * host.links(), count);
-
-  const auto star = map.find("star");
-  const auto rails = map.find("rail_optimised");
+  FabricSite site(draft, read_host_classes(draft, templates, hosts), cluster);
   const auto gateways = map.find("gateways");
-  if (star && rails) {
-    rails->refuse(ErrorCode::BadValue, "a cluster has one fabric; keep 'star' or 'rail_optimised'");
-  }
-  Tops tops;
-  if (star) {
-    tops = add_star(site, *star);
-  } else if (rails) {
-    tops = add_rails(site, *rails);
-  } else {
-    add_plain_hosts(site);
-  }
+  const Tops tops = add_fabric(site, map);
   if (!gateways) return {};
   return add_gateways(site, tops, *gateways);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -54,24 +55,21 @@ void join(TopologyDraft& draft, std::vector<Site>& sites, const YamlValue& line,
                          fmt::format("datacenter '{}' has no gateways; add 'gateways' to it",
                                      without == 0 ? a.name : b.name));
   }
-  if (a.gateways.size() != b.gateways.size()) {
-    between.refuse(ErrorCode::BadTopology,
-                   fmt::format("'{}' has {} gateways and '{}' has {}; give them equally many",
-                               a.name, a.gateways.size(), b.name, b.gateways.size()));
-  }
   const YamlValue capacity_value = map.require("capacity");
   const Rate capacity = capacity_value.rate(Zero::Refused);
   const Time latency = map.require("latency").time();
-  const std::size_t links = a.gateways.size();
+  const std::size_t links = std::lcm(a.gateways.size(), b.gateways.size());
+  draft.expect(0, links, between);
   if (capacity.bytes_per_second() % links != 0) {
     capacity_value.refuse(
         ErrorCode::BadTopology,
-        fmt::format("{} cannot be shared out evenly over {} gateways", to_string(capacity), links));
+        fmt::format("{} cannot be shared out evenly over {} links between {} and {} gateways",
+                    to_string(capacity), links, a.gateways.size(), b.gateways.size()));
   }
   const auto cap = read_stream_cap(map, capacity / links);
   map.finish();
   for (std::size_t i = 0; i < links; ++i) {
-    draft.add_link_between(a.gateways[i], b.gateways[i],
+    draft.add_link_between(a.gateways[i % a.gateways.size()], b.gateways[i % b.gateways.size()],
                            {"", {}, {}, LinkKind::Wan, capacity / links, latency, cap, true}, line);
   }
   a.joined = b.joined = true;

@@ -7,13 +7,15 @@
 //       gateways: {count: 1, rate: 400Gbps, latency: 1us}
 //   wan:
 //     - between: [dc0, dc1]
-//       capacity: 100Gbps         # each way, all links of this line together
+//       capacity: 100Gbps         # each way, all links of this line together; lines may differ
 //       latency: 15ms             # one way
 //       stream_cap: 1.25GB/s      # most that one stream gets; left out: no limit
 //
-// Gateway i of the one datacenter is joined to gateway i of the other by a WAN link of an equal
-// part of the capacity; both need the same number of gateways. Gateways of a datacenter that no
-// line of `wan` names have no effect and are refused.
+// A line makes as many WAN links as the least common multiple of the two numbers of gateways: link
+// i joins gateway (i mod number) of either side and gets an equal part of the capacity, so that all
+// gateways of a side get equal parts (2 and 2: two links; 4 and 2: four; 3 and 2: six). A gateway
+// ends the links of all lines that name its datacenter. Gateways of a datacenter that no line of
+// `wan` names have no effect and are refused.
 #pragma once
 
 #include "core/io/cluster_generator.hpp"

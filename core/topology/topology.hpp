@@ -41,7 +41,7 @@ enum class NodeKind {
   NvSwitch,    // joins the GPUs of one host
   Nic,         // the port through which a host's endpoints reach the fabric
   Switch,      // a single switch or a leaf: NICs hang on it
-  Spine,       // joins leaves
+  Spine,       // joins leaves or, as a core, spines
   Gateway,     // ends of WAN links
 };
 

@@ -378,6 +378,9 @@ class CliTest(unittest.TestCase):
             path = f"{SOURCE}/topologies/{name}"
             self.assertIn("GPU", self.run_it("topo", "show", path).stdout.upper())
             json.loads(self.run_it("topo", "show", path, "--json").stdout)
+            dot = self.run_it("topo", "show", path, "--dot").stdout
+            self.assertTrue(dot.startswith("graph ") and dot.endswith("}\n"), name)
+        self.run_it("topo", "show", path, "--dot", "--json", status=2)
         path = self.write("t.yaml", "format: 1\nname: t\nlinkz: []\n")
         self.assertRegex(self.run_it("topo", "show", path, status=2).stderr, r"t\.yaml:3:1: ")
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "core/io/topology_dot.hpp"
 #include "core/io/topology_reader.hpp"
 #include "core/io/topology_summary.hpp"
 #include "core/topology/router.hpp"
@@ -22,6 +23,7 @@ void use(const holdfast::Topology& topology) {
   using namespace holdfast;
   require(!render(summarise(topology)).empty());
   require(!to_json(summarise(topology)).dump().empty());
+  require(!render_dot(topology).empty());
   for (const Link& link : topology.links()) {
     require(link.a != link.b && link.capacity > Rate(0));
   }

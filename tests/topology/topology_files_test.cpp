@@ -70,8 +70,11 @@ TEST_P(ShippedTopology, EveryGpuReachesEveryOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShippedTopology,
-                         testing::Values("h100-1-host", "h100-16-hosts", "rail-128-hosts-200g",
-                                         "two-datacenters"),
+                         testing::Values("clos-16384-gpus", "cloud-4-nics", "degraded-rail",
+                                         "h100-1-host", "h100-128-hosts", "h100-16-hosts",
+                                         "h100-32-hosts", "llama3-2-pods", "mixed-h100-a100",
+                                         "oversubscribed-16-1", "rail-128-hosts-200g",
+                                         "three-datacenters", "two-datacenters"),
                          [](const auto& instance) {
                            std::string name = instance.param;
                            for (char& c : name) c = c == '-' ? '_' : c;
@@ -134,6 +137,55 @@ TEST(ShippedTopologies, TwoDatacenters) {
       router.route(a, b, {t.find_node("dc0.h3.nic5"), t.find_node("dc1.h15.nic0")}).value();
   EXPECT_EQ(router.bottleneck(route), Rate(1'250'000'000));
   EXPECT_EQ(router.latency(route), milliseconds(15) + microseconds(4 + 1));
+}
+
+// The cluster of Llama 3 (arXiv 2407.21783): what the paper says in words.
+TEST(ShippedTopologies, Llama3TwoPods) {
+  const Topology t = shipped("llama3-2-pods");
+  std::map<Level, int> domains;
+  for (const Domain& domain : t.domains()) ++domains[domain.level];
+  EXPECT_EQ(domains[Level::Pod], 2);
+  EXPECT_EQ(domains[Level::Rack], 2 * 192);
+  EXPECT_EQ(node_counts(t)[NodeKind::Gpu], 2 * 3072);
+  std::uint64_t into_pod = 0;
+  for (const Link& link : t.links()) {
+    const bool a = t.around(link.a, Level::Pod) == t.find_domain("pod1");
+    const bool b = t.around(link.b, Level::Pod) == t.find_domain("pod1");
+    if (a != b) into_pod += link.capacity.bytes_per_second();
+  }
+  const std::uint64_t nics = 3072 * k400Gbps.bytes_per_second();
+  EXPECT_LE(into_pod * 7, nics);
+  EXPECT_LT(nics - into_pod * 7, 7U * 16U);  // less than a byte per second of each uplink
+}
+
+TEST(ShippedTopologies, Clos16384Gpus) {
+  const Topology t = shipped("clos-16384-gpus");
+  auto counts = node_counts(t);
+  EXPECT_EQ(counts[NodeKind::Gpu], 16'384);
+  EXPECT_EQ(counts[NodeKind::Switch], 512);
+  EXPECT_EQ(counts[NodeKind::Spine], 512 + 256);
+  EXPECT_LT(t.nodes().size() + t.links().size(), 200'000U);
+  // Ports of 400 Gb/s of each switch: a 64-port switch each.
+  for (std::size_t i = 0; i < t.nodes().size(); ++i) {
+    if (is_inside_host(t.nodes()[i].kind)) continue;
+    std::uint64_t sum = 0;
+    for (const Neighbour& n : t.neighbours(NodeId(i))) {
+      sum += t.link(n.link).capacity.bytes_per_second();
+    }
+    ASSERT_EQ(sum, 64 * k400Gbps.bytes_per_second()) << t.nodes()[i].name;
+  }
+}
+
+TEST(ShippedTopologies, MixedHosts) {
+  const Topology t = shipped("mixed-h100-a100");
+  EXPECT_EQ(node_counts(t)[NodeKind::Gpu], 256);
+  EXPECT_EQ(t.link(t.find_link("h15.gpu0--h15.nvswitch")).capacity, kNvLink);
+  EXPECT_EQ(t.link(t.find_link("h16.gpu0--h16.nvswitch")).capacity, Rate(300'000'000'000));
+  EXPECT_EQ(t.link(t.find_link("h15.nic7--pod0.leaf7")).capacity, k400Gbps);
+  EXPECT_EQ(t.link(t.find_link("h16.nic7--pod1.leaf7")).capacity, k200Gbps);
+  // Uplinks follow the NICs below.
+  EXPECT_EQ(t.link(t.find_link("pod0.leaf0--spine0")).capacity, Rate(100'000'000'000));
+  EXPECT_EQ(t.link(t.find_link("pod1.leaf0--spine0")).capacity, Rate(50'000'000'000));
 }
 
 // Numbers that can be checked by hand: two pods of two hosts, two rails, 2:1, one link slowed down.
