@@ -70,7 +70,7 @@ class Run final : public LoopObserver, public Grants {
  public:
   Run(const Router& router, const Demand& demand, const Plan& plan,
       const SimulationOptions& options, const std::function<void(double)>& progress,
-      FlowDriver driver);
+      FlowDriver driver, Director* director);
 
   SimulationResult carry_out();
 
@@ -82,6 +82,9 @@ class Run final : public LoopObserver, public Grants {
 
  private:
   void make_engines(const Router& router, const Plan& plan);
+  void count_wanted();
+  void give(const Order& order);
+  void report(WorkerId worker, Time now);
   void pump(WorkerId worker);
   void fail(std::string text, WorkerId worker, Time now);
   void trace_progress(std::uint32_t worker, Time now);
@@ -89,6 +92,7 @@ class Run final : public LoopObserver, public Grants {
   const Demand& demand_;
   const SimulationOptions& options_;
   const std::function<void(double)>& progress_;
+  Director* director_;
   SimNetwork network_;
   PackedPlacement placement_;
   std::vector<RegionId> regions_;
@@ -104,19 +108,24 @@ class Run final : public LoopObserver, public Grants {
 
 Run::Run(const Router& router, const Demand& demand, const Plan& plan,
          const SimulationOptions& options, const std::function<void(double)>& progress,
-         FlowDriver driver)
+         FlowDriver driver, Director* director)
     : demand_(demand),
       options_(options),
       progress_(progress),
+      director_(director),
       network_(router, nodes_of(demand), paths_of(demand, plan),
                {options.time_bins, demand.workers.size() > options.single_bin_above,
                 least_makespan(router, demand, plan)},
-               driver, BlockJitter(options.jitter, options.seed)),
+               {driver, BlockJitter(options.jitter, options.seed),
+                director == nullptr ? PlatformLinks::OfPaths : PlatformLinks::All}),
       placement_(demand.block_bytes) {
   result_.completed.resize(demand.workers.size());
   wanted_.resize(demand.workers.size());
   got_.resize(demand.workers.size());
+  if (director_ != nullptr) count_wanted();
   make_engines(router, plan);
+  if (director_ == nullptr) return;
+  for (const Order& order : director_->start()) give(order);
 }
 
 void Run::make_engines(const Router& router, const Plan& plan) {
@@ -131,7 +140,7 @@ void Run::make_engines(const Router& router, const Plan& plan) {
     Transport& transport = network_.transport(worker);
     regions_.push_back(transport.add_region({}, placement_.region_bytes(worker)));
     engines_.emplace_back(tables, worker, config);
-    wanted_[i] = engines_.back().missing();
+    if (director_ == nullptr) wanted_[i] = engines_.back().missing();
     deliveries_wanted_ += wanted_[i];
     if (wanted_[i] != 0) {
       ++receivers_left_;
@@ -149,6 +158,37 @@ void Run::make_engines(const Router& router, const Plan& plan) {
 
 Access Run::access(WorkerId reader, WorkerId source) {
   return network_.transport(source).allow(reader, demand_.version, regions_[source.index()]);
+}
+
+// Everything that is missing is to be read in the end.
+void Run::count_wanted() {
+  for (const BlockClass& c : demand_.classes) {
+    for (const WorkerId w : c.receivers) wanted_[w.index()] += block_count(c);
+  }
+}
+
+void Run::give(const Order& order) {
+  const Assignment& work = order.assignment;
+  network_.add_path({demand_.workers[work.parent.index()].node,
+                     demand_.workers[order.reader.index()].node, work.path});
+  engines_[order.reader.index()].assign(work);
+  network_.wake_at(order.reader, network_.now());
+  if (work.parent_has_all) return;
+  engines_[work.parent.index()].add_child(
+      {work.stripe, order.reader, work.path, work.have_interval});
+  network_.wake_at(work.parent, network_.now());
+}
+
+// Word of what is done takes one latency to the director, what it decides another one back.
+void Run::report(WorkerId worker, Time now) {
+  const Time latency = director_->control_latency();
+  network_.call_at(now + latency, [this, worker, latency] {
+    std::vector<Order> orders = director_->done(worker);
+    if (orders.empty()) return;
+    network_.call_at(network_.now() + latency, [this, orders = std::move(orders)] {
+      for (const Order& order : orders) give(order);
+    });
+  });
 }
 
 void Run::pump(WorkerId worker) {
@@ -188,7 +228,9 @@ void Run::block_verified(const WorkerEngine& engine, EdgeBlock at, BlockId block
 
 void Run::completed(const WorkerEngine& engine, Time now) {
   const std::size_t worker = engine.worker().index();
-  if (wanted_[worker] == 0 || got_[worker] != wanted_[worker]) return;
+  if (wanted_[worker] == 0) return;
+  if (director_ != nullptr) report(engine.worker(), now);
+  if (got_[worker] != wanted_[worker]) return;
   result_.completed[worker] = now;
   result_.makespan = now;
   if (options_.trace != Trace::None) {
@@ -231,9 +273,10 @@ SimulationResult Run::carry_out() {
 
 SimulationResult run_engines(const Router& router, const Demand& demand, const Plan& plan,
                              const SimulationOptions& options,
-                             const std::function<void(double)>& progress, FlowDriver driver) {
+                             const std::function<void(double)>& progress, FlowDriver driver,
+                             Director* director) {
   check_supported(demand, plan);
-  Run run(router, demand, plan, options, progress, driver);
+  Run run(router, demand, plan, options, progress, driver, director);
   return run.carry_out();
 }
 

@@ -67,6 +67,7 @@ enum class EventKind : std::uint8_t {
   Message,   // a: parcel
   JobDone,   // a: worker, b: job
   Wake,      // a: worker
+  Call,      // a: call
   Lost,      // a: peer
 };
 
@@ -115,7 +116,7 @@ struct WorkerState {
 
 struct SimNetwork::State {
   State(const Router& router, std::span<const NodeId> nodes, std::span<const DataPath> paths,
-        const Meters& meters, FlowDriver driver, const BlockJitter& jitter);
+        const Meters& meters, const NetworkOptions& options);
   ~State();
 
   // What transports ask for.
@@ -150,6 +151,7 @@ struct SimNetwork::State {
   void tell(WorkerId worker, TransportEvent event);
   void make_ready(std::uint32_t worker);
   void wake_at(std::uint32_t worker, Time at);
+  void call_at(Time at, std::function<void()> what);
   [[nodiscard]] std::uint32_t grant_of(const PeerState& peer, const Access& access) const;
 
   RouteTable routes;
@@ -162,6 +164,8 @@ struct SimNetwork::State {
   std::vector<std::uint32_t> free_reads;
   std::vector<Parcel> parcels;
   std::vector<std::uint32_t> free_parcels;
+  std::vector<std::function<void()>> calls;
+  std::vector<std::uint32_t> free_calls;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> queue;
   std::uint64_t next_order = 0;
   std::vector<std::uint32_t> ready;

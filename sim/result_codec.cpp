@@ -85,6 +85,65 @@ TraceEvent read_event(Reader& in) {
   return event;
 }
 
+void write(Writer& out, const Hash128& hash) {
+  out.number(hash.high);
+  out.number(hash.low);
+}
+
+void write(Writer& out, const Plan& plan) {
+  out.number(plan.format);
+  write(out, plan.topology);
+  write(out, plan.demand);
+  out.number(plan.stripes.size());
+  for (const Stripe& stripe : plan.stripes) {
+    out.number(stripe.block_class.value());
+    out.number(stripe.blocks.first);
+    out.number(stripe.blocks.step);
+    out.number(stripe.blocks.end);
+    out.number(stripe.edges.size());
+    for (const Edge& edge : stripe.edges) {
+      out.number(edge.child.value());
+      out.number(edge.parent.value());
+      out.number(edge.alternate.value());
+      out.number(edge.path.source_port.value());
+      out.number(edge.path.destination_port.value());
+      out.number(edge.path.stream);
+      out.number(edge.window);
+    }
+  }
+}
+
+Edge read_edge(Reader& in) {
+  Edge edge;
+  edge.child = WorkerId(in.id());
+  edge.parent = WorkerId(in.id());
+  edge.alternate = WorkerId(in.id());
+  edge.path.source_port = NodeId(in.id());
+  edge.path.destination_port = NodeId(in.id());
+  edge.path.stream = in.id();
+  edge.window = in.id();
+  return edge;
+}
+
+Plan read_plan(Reader& in) {
+  Plan plan;
+  plan.format = in.id();
+  for (Hash128* hash : {&plan.topology, &plan.demand}) {
+    hash->high = in.number();
+    hash->low = in.number();
+  }
+  plan.stripes.resize(in.count());
+  for (Stripe& stripe : plan.stripes) {
+    stripe.block_class = ClassId(in.id());
+    stripe.blocks.first = in.id();
+    stripe.blocks.step = in.id();
+    stripe.blocks.end = in.id();
+    stripe.edges.resize(in.count());
+    for (Edge& edge : stripe.edges) edge = read_edge(in);
+  }
+  return plan;
+}
+
 }  // namespace
 
 std::vector<std::byte> encode_result(const SimulationResult& result) {
@@ -107,6 +166,8 @@ std::vector<std::byte> encode_result(const SimulationResult& result) {
   for (const TraceEvent& event : result.events) write(out, event);
   out.number(result.failure ? 1 : 0);
   if (result.failure) out.text(*result.failure);
+  out.number(result.plan ? 1 : 0);
+  if (result.plan) write(out, *result.plan);
   return std::move(out.bytes);
 }
 
@@ -130,6 +191,7 @@ SimulationResult decode_result(std::span<const std::byte> bytes) {
   result.events.resize(in.count());
   for (TraceEvent& event : result.events) event = read_event(in);
   if (in.number() != 0) result.failure = in.text();
+  if (in.number() != 0) result.plan = read_plan(in);
   in.end();
   return result;
 }

@@ -13,6 +13,25 @@ std::size_t RouteTable::PathHash::operator()(const DataPath& path) const noexcep
   return static_cast<std::size_t>((hash ^ (hash >> 30)) * 0x94d049bb133111ebU >> 8);
 }
 
+std::uint32_t RouteTable::number_of(ChannelId channel) {
+  link_of_channel_.resize(router_->topology().channels());
+  std::uint32_t& known = link_of_channel_[channel.index()];
+  if (known == 0) {
+    channels_.push_back(channel);
+    known = static_cast<std::uint32_t>(channels_.size());
+  }
+  return known - 1;
+}
+
+void RouteTable::add_all_links() {
+  has_all_links_ = true;
+  const Topology& topology = router_->topology();
+  for (std::size_t c = 0; c < topology.channels(); ++c) {
+    const ChannelId channel(static_cast<std::uint32_t>(c));
+    if (topology.usable(channel.link())) number_of(channel);
+  }
+}
+
 std::uint32_t RouteTable::insert(const DataPath& path, bool with_links) {
   const auto number = static_cast<std::uint32_t>(entries_.size());
   Entry entry;
@@ -20,7 +39,6 @@ std::uint32_t RouteTable::insert(const DataPath& path, bool with_links) {
   const auto route = router_->route(path.source, path.destination, path.path);
   if (route) {
     const Topology& topology = router_->topology();
-    link_of_channel_.resize(topology.channels());
     entry.up = true;
     entry.latency = router_->latency(*route);
     for (const ChannelId channel : *route) {
@@ -32,15 +50,14 @@ std::uint32_t RouteTable::insert(const DataPath& path, bool with_links) {
       if (link.kind == LinkKind::Wan) ++entry.wan;
       entry.over_nic |= topology.node(topology.head(channel)).kind == NodeKind::Nic &&
                         !is_inside_host(topology.node(topology.tail(channel)).kind);
-      if (!with_links) continue;
-      std::uint32_t& known = link_of_channel_[channel.index()];
-      if (known == 0) {
-        channels_.push_back(channel);
-        known = static_cast<std::uint32_t>(channels_.size());
-      }
-      links_.push_back(known - 1);
+      if (with_links) links_.push_back(number_of(channel));
     }
     entry.count = static_cast<std::uint32_t>(links_.size()) - entry.first;
+    if (has_all_links_) {
+      entry.flow_first = static_cast<std::uint32_t>(flow_links_.size());
+      entry.flow_count = entry.count;
+      flow_links_.insert(flow_links_.end(), links_.begin() + entry.first, links_.end());
+    }
   }
   entries_.push_back(entry);
   return number;
@@ -115,12 +132,13 @@ std::vector<bool> RouteTable::redundant_links() const {
 void RouteTable::drop_redundant_links() {
   const std::vector<bool> redundant = redundant_links();
   for (std::uint32_t route = 0; route < entries_.size(); ++route) {
-    first_flow_link_.push_back(static_cast<std::uint32_t>(flow_links_.size()));
+    entries_[route].flow_first = static_cast<std::uint32_t>(flow_links_.size());
     for (const std::uint32_t link : links(route)) {
       if (!redundant[link]) flow_links_.push_back(link);
     }
+    entries_[route].flow_count =
+        static_cast<std::uint32_t>(flow_links_.size()) - entries_[route].flow_first;
   }
-  first_flow_link_.push_back(static_cast<std::uint32_t>(flow_links_.size()));
 }
 
 }  // namespace holdfast::sim

@@ -24,6 +24,8 @@ class RouteTable {
   struct Entry {
     std::uint32_t first = 0;  // in the list of links
     std::uint32_t count = 0;
+    std::uint32_t flow_first = 0;  // in the list of links that flows take
+    std::uint32_t flow_count = 0;
     Time latency;
     std::optional<Rate> stream_cap;  // the least one on the way
     bool over_nic = false;           // enters a host from the fabric
@@ -36,6 +38,9 @@ class RouteTable {
 
   // Numbers the links of a path that data is to take. O(route length).
   std::uint32_t add(const DataPath& path);
+  // Instead of `drop_redundant_links`, before the first `add`, where paths are added while flows
+  // run: numbers every channel that is up. Flows then take all links of their paths. O(channels).
+  void add_all_links();
   // For messages, which need the latency alone: the entry of the path or of its reverse (whose
   // links are the other directions of the same ones); one is computed if there is neither, and it
   // may have no links.
@@ -56,8 +61,7 @@ class RouteTable {
   void drop_redundant_links();
   // What a flow on this route takes: `links` without the redundant ones.
   [[nodiscard]] std::span<const std::uint32_t> flow_links(std::uint32_t route) const {
-    return std::span(flow_links_)
-        .subspan(first_flow_link_[route], first_flow_link_[route + 1] - first_flow_link_[route]);
+    return std::span(flow_links_).subspan(entries_[route].flow_first, entries_[route].flow_count);
   }
   [[nodiscard]] std::size_t link_count() const { return channels_.size(); }
   [[nodiscard]] ChannelId channel(std::uint32_t link) const { return channels_[link]; }
@@ -68,6 +72,7 @@ class RouteTable {
     std::size_t operator()(const DataPath& path) const noexcept;
   };
   std::uint32_t insert(const DataPath& path, bool with_links);
+  std::uint32_t number_of(ChannelId channel);
   [[nodiscard]] std::vector<bool> redundant_links() const;
 
   const Router* router_;
@@ -75,9 +80,9 @@ class RouteTable {
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> links_;
   std::vector<std::uint32_t> flow_links_;
-  std::vector<std::uint32_t> first_flow_link_;  // by route, one more than routes
   std::vector<ChannelId> channels_;             // by link
   std::vector<std::uint32_t> link_of_channel_;  // one more than the link; zero: none yet
+  bool has_all_links_ = false;
 };
 
 }  // namespace holdfast::sim

@@ -9,22 +9,23 @@ namespace holdfast::sim {
 namespace {
 
 // The routes must be known before SimGrid's platform is built.
-RouteTable make_routes(const Router& router, std::span<const DataPath> paths) {
+RouteTable make_routes(const Router& router, std::span<const DataPath> paths, PlatformLinks links) {
   RouteTable routes(router);
+  if (links == PlatformLinks::All) routes.add_all_links();
   for (const DataPath& path : paths) routes.add(path);
-  routes.drop_redundant_links();
+  if (links == PlatformLinks::OfPaths) routes.drop_redundant_links();
   return routes;
 }
 
 }  // namespace
 
 SimNetwork::State::State(const Router& router, std::span<const NodeId> nodes,
-                         std::span<const DataPath> paths, const Meters& meters, FlowDriver driver,
-                         const BlockJitter& block_jitter)
-    : routes(make_routes(router, paths)),
+                         std::span<const DataPath> paths, const Meters& meters,
+                         const NetworkOptions& options)
+    : routes(make_routes(router, paths, options.links)),
       meter(routes.link_count(), meters.bins, meters.expected),
-      flows(routes.capacities(), driver),
-      jitter(block_jitter) {
+      flows(routes.capacities(), options.driver),
+      jitter(options.jitter) {
   for (std::uint32_t link = 0; link < routes.link_count(); ++link) {
     const LinkKind kind = router.topology().link(routes.channel(link).link()).kind;
     if (meters.single_bin_inside_hosts && kind != LinkKind::Fabric && kind != LinkKind::Wan) {
@@ -104,7 +105,24 @@ void SimNetwork::State::happen(const Event& event) {
     case EventKind::Lost:
       peer_lost(event.a);
       break;
+    case EventKind::Call: {
+      const std::function<void()> call = std::move(calls[event.a]);
+      free_calls.push_back(event.a);
+      call();
+      break;
+    }
   }
+}
+
+void SimNetwork::State::call_at(Time at, std::function<void()> what) {
+  if (free_calls.empty()) {
+    free_calls.push_back(static_cast<std::uint32_t>(calls.size()));
+    calls.emplace_back();
+  }
+  const std::uint32_t number = free_calls.back();
+  free_calls.pop_back();
+  calls[number] = std::move(what);
+  add(std::max(at, flows.now()), EventKind::Call, number);
 }
 
 void SimNetwork::State::tell(WorkerId worker, TransportEvent event) {
@@ -145,9 +163,9 @@ void SimNetwork::State::wait(WorkerId worker, Time until) {
 }
 
 SimNetwork::SimNetwork(const Router& router, std::span<const NodeId> nodes,
-                       std::span<const DataPath> paths, const Meters& meters, FlowDriver driver,
-                       const BlockJitter& jitter)
-    : state_(std::make_unique<State>(router, nodes, paths, meters, driver, jitter)) {}
+                       std::span<const DataPath> paths, const Meters& meters,
+                       const NetworkOptions& options)
+    : state_(std::make_unique<State>(router, nodes, paths, meters, options)) {}
 
 SimNetwork::~SimNetwork() = default;
 
@@ -174,6 +192,12 @@ void SimNetwork::wake_at(WorkerId worker, Time at) {
   state_->wake_at(worker.value(), at);
 }
 
+void SimNetwork::add_path(const DataPath& path) {
+  state_->routes.add(path);
+}
+void SimNetwork::call_at(Time at, std::function<void()> what) {
+  state_->call_at(at, std::move(what));
+}
 void SimNetwork::stop() {
   state_->stopped = true;
   state_->flows.stop();

@@ -37,14 +37,23 @@ struct Meters {
   Time expected;  // a lower estimate of the makespan
 };
 
+// The platform cannot grow: either it has the links of the paths that are known beforehand, without
+// those that can never bind, or every link of the topology that is up.
+enum class PlatformLinks { OfPaths, All };
+
+struct NetworkOptions {
+  FlowDriver driver = best_flow_driver();
+  BlockJitter jitter;
+  PlatformLinks links = PlatformLinks::OfPaths;
+};
+
 class SimNetwork {
  public:
   // `nodes`: the endpoint of each worker. `paths`: all those over which data will be read; a peer
   // opened along another path carries messages, and refuses reads with PeerGone.
-  // O(nodes + paths x route length).
+  // O(nodes + paths x route length), with all links also O(links).
   SimNetwork(const Router& router, std::span<const NodeId> nodes, std::span<const DataPath> paths,
-             const Meters& meters = {}, FlowDriver driver = best_flow_driver(),
-             const BlockJitter& jitter = {});
+             const Meters& meters = {}, const NetworkOptions& options = {});
   ~SimNetwork();
   SimNetwork(const SimNetwork&) = delete;
   SimNetwork& operator=(const SimNetwork&) = delete;
@@ -58,6 +67,10 @@ class SimNetwork {
   // any more.
   void run(std::function<void(WorkerId)> ready, std::function<void()> idle);
   void wake_at(WorkerId worker, Time at);
+  // One more path for data, before its first peer is opened. Precondition: PlatformLinks::All.
+  void add_path(const DataPath& path);
+  // Calls `what` once at `at`, in `run`.
+  void call_at(Time at, std::function<void()> what);
   void stop();
 
   using Body = std::function<void(Transport&, Memory&, WorkerId)>;

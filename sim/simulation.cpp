@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "sim/child_process.hpp"
 #include "sim/engine_run.hpp"
+#include "sim/greedy_run.hpp"
 #include "sim/result_codec.hpp"
 
 namespace holdfast::sim {
@@ -29,26 +30,24 @@ void send_refusal(ChildProcess::Channel& out, const Error& error) {
   send(out, FrameKind::Refused, payload);
 }
 
-void work(ChildProcess::Channel& out, const Router& router, const Demand& demand, const Plan& plan,
-          const SimulationOptions& options) {
+using ProgressFunction = std::function<void(double)>;
+using Work = std::function<SimulationResult(const ProgressFunction&)>;
+
+void carry_out(ChildProcess::Channel& out, const Work& work) {
   try {
-    const SimulationResult result =
-        run_engines(router, demand, plan, options, [&out](double fraction) {
-          std::array<std::byte, sizeof(double)> payload;
-          std::memcpy(payload.data(), &fraction, sizeof(fraction));
-          send(out, FrameKind::Progress, payload);
-        });
+    const SimulationResult result = work([&out](double fraction) {
+      std::array<std::byte, sizeof(double)> payload;
+      std::memcpy(payload.data(), &fraction, sizeof(fraction));
+      send(out, FrameKind::Progress, payload);
+    });
     send(out, FrameKind::Result, encode_result(result));
   } catch (const Error& error) {
     send_refusal(out, error);
   }
 }
 
-}  // namespace
-
-SimulationResult simulate(const Router& router, const Demand& demand, const Plan& plan,
-                          const SimulationOptions& options) {
-  ChildProcess child([&](ChildProcess::Channel& out) { work(out, router, demand, plan, options); });
+SimulationResult in_a_child(const SimulationOptions& options, const Work& work) {
+  ChildProcess child([&](ChildProcess::Channel& out) { carry_out(out, work); });
   while (const auto frame = child.next(kSilenceMs)) {
     switch (static_cast<FrameKind>(frame->kind)) {
       case FrameKind::Progress: {
@@ -73,6 +72,23 @@ SimulationResult simulate(const Router& router, const Demand& demand, const Plan
               fmt::format("the simulation process ended without a result: {}; this is a fault of "
                           "the program or of SimGrid, please report it with the scenario",
                           child.how_it_ended()));
+}
+
+}  // namespace
+
+SimulationResult simulate(const Router& router, const Demand& demand, const Plan& plan,
+                          const SimulationOptions& options) {
+  return in_a_child(options, [&](const ProgressFunction& progress) {
+    return run_engines(router, demand, plan, options, progress);
+  });
+}
+
+SimulationResult simulate_greedy(const Router& router, const Demand& demand,
+                                 std::optional<std::uint32_t> reader_cap,
+                                 const SimulationOptions& options) {
+  return in_a_child(options, [&](const ProgressFunction& progress) {
+    return run_greedy(router, demand, reader_cap, options, progress);
+  });
 }
 
 }  // namespace holdfast::sim

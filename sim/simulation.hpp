@@ -63,6 +63,8 @@ struct SimulationResult {
   std::vector<ChannelUse> channels;    // those that carried something, ascending
   std::vector<TraceEvent> events;      // in time order
   std::optional<std::string> failure;  // a named error that ended the run
+  // Where the plan was made while the run went on: what was read from whom, for the checker.
+  std::optional<Plan> plan;
 };
 
 // The plan must have passed the checker. One simulation at a time in a process, and SimGrid keeps
@@ -71,5 +73,14 @@ struct SimulationResult {
 // Throws Error(Unsupported) where SimGrid cannot represent the topology.
 [[nodiscard]] SimulationResult simulate(const Router& router, const Demand& demand,
                                         const Plan& plan, const SimulationOptions& options = {});
+
+// Without a plan: GreedyPolicy (core/plan/greedy.hpp) gives each receiver its next 64 blocks when
+// the last ones are verified; `reader_cap` readers a source, nothing: as many as come. The policy
+// is asked by messages that take as long as one to the nearest other host, there and back. Nobody
+// waits before the first request, as if everyone had asked before time zero.
+// The result's plan has a stripe for each piece. Otherwise like `simulate`.
+[[nodiscard]] SimulationResult simulate_greedy(const Router& router, const Demand& demand,
+                                               std::optional<std::uint32_t> reader_cap,
+                                               const SimulationOptions& options = {});
 
 }  // namespace holdfast::sim

@@ -58,7 +58,8 @@ class SimContractNetwork final : public ContractNetwork {
       paths.push_back({gpu(0), gpu(i), {nic(0), nic(i), 0}});
     }
     if (workers_ == 1) paths.clear();
-    network_ = std::make_unique<sim::SimNetwork>(router, nodes, paths, sim::Meters{}, driver_);
+    network_ = std::make_unique<sim::SimNetwork>(router, nodes, paths, sim::Meters{},
+                                                 sim::NetworkOptions{driver_, {}, {}});
     network_->run_actors(bodies);
   }
 
