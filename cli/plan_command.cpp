@@ -76,12 +76,34 @@ void refuse_foreign_file(const std::string& path) {
   }
 }
 
+// Policies that can be planned beforehand. One that cannot is left out where all were asked for.
+std::vector<Policy> planned_policies(const std::vector<Policy>& chosen, const PlanArguments& given,
+                                     const Scenario& scenario) {
+  const bool all = chosen.size() == policy_names().size();
+  std::vector<Policy> policies;
+  for (const Policy policy : chosen) {
+    if (!is_online(policy)) {
+      policies.push_back(policy);
+    } else if (!all) {
+      throw Error(
+          ErrorCode::Unsupported,
+          fmt::format("policy '{0}' chooses sources while the update runs, so that there is "
+                      "no plan of it beforehand; see what it does with 'holdfast simulate "
+                      "--policy {0}', or name another policy with --policy",
+                      to_string(policy)),
+          Place{given.policy.empty() ? scenario.file : "--policy", 0, 0, {}, {}});
+    }
+  }
+  return policies;
+}
+
 }  // namespace
 
 ExitStatus plan(const PlanArguments& arguments) {
   const Task task(arguments.scenario);
   print_warnings(task.warnings);
-  const auto policies = chosen_policies(arguments.policy, task.loaded.scenario);
+  const auto policies = planned_policies(chosen_policies(arguments.policy, task.loaded.scenario),
+                                         arguments, task.loaded.scenario);
   if (!arguments.out.empty() && policies.size() != 1) {
     throw Error(ErrorCode::BadValue,
                 fmt::format("a plan file holds one plan, and {} policies are chosen; name one with "

@@ -76,32 +76,62 @@ void refuse_huge_trace(const SimulateArguments& arguments, const Demand& demand)
   }
 }
 
+void note_plan(const Plan& plan, RunRecord& record) {
+  record.plan = hash_of(plan);
+  record.stripes = plan.stripes.size();
+  record.edges = edges_of(plan);
+}
+
+// Runs a policy that plans while it runs, and checks afterwards what it did.
+void carry_out_online(const Task& task, Policy policy, sim::SimulationOptions& options,
+                      RunRecord& record) {
+  constexpr std::int64_t kPatience = 100;
+  if (task.bound.time() < Time::never() / kPatience) {
+    options.read_deadline = std::max(options.read_deadline, task.bound.time() * kPatience);
+  }
+  const std::optional<std::uint32_t> cap = task.loaded.scenario.options.reader_cap;
+  if (cap) record.planner += fmt::format(" cap {}", *cap);
+  sim::SimulationResult result =
+      sim::simulate_greedy(task.router, task.update.demand, cap, options);
+  const std::optional<Plan> plan = std::move(result.plan);
+  take(std::move(result), record);
+  if (!plan) return;
+  note_plan(*plan, record);
+  if (record.failure) return;
+  const auto refused = check(*plan, task.update.demand, task.router);
+  if (refused.empty()) return;
+  print_refused(policy, refused);
+  record.failure = "internal error: the checker refuses what was done: " + refused.front().message;
+}
+
 // Plans and runs one policy. What goes wrong here is a failure of the run, not of the input.
 void carry_out(const Task& task, Policy policy, const SimulateArguments& arguments,
                Progress& progress, RunRecord& record) {
+  sim::SimulationOptions options;
+  options.trace = trace_of(arguments.trace);
+  options.jitter = task.loaded.scenario.options.jitter;
+  options.seed = record.seed;
+  options.progress = [&](double fraction) { progress.show(record.policy, fraction); };
+  if (is_online(policy)) {
+    carry_out_online(task, policy, options, record);
+    return;
+  }
   CheckedPlan checked = make_checked_plan(task, policy, record.seed);
   record.planner = checked.planned.planner;
   record.predicted = checked.planned.predicted;
-  record.plan = hash_of(checked.planned.plan);
-  record.stripes = checked.planned.plan.stripes.size();
-  record.edges = edges_of(checked.planned.plan);
+  note_plan(checked.planned.plan, record);
   if (!checked.refused.empty()) {
     print_refused(policy, checked.refused);
     record.failure =
         "internal error: the checker refuses the plan: " + checked.refused.front().message;
     return;
   }
-  sim::SimulationOptions options;
-  options.trace = trace_of(arguments.trace);
-  options.jitter = task.loaded.scenario.options.jitter;
-  options.seed = record.seed;
   // A slow link makes a slow run, not a failed one: only what takes many times as long as predicted
   // is given up.
   constexpr std::int64_t kPatience = 10;
   if (checked.planned.predicted < Time::never() / kPatience) {
     options.read_deadline = std::max(options.read_deadline, checked.planned.predicted * kPatience);
   }
-  options.progress = [&](double fraction) { progress.show(record.policy, fraction); };
   take(sim::simulate(task.router, task.update.demand, checked.planned.plan, options), record);
 }
 
@@ -140,7 +170,7 @@ std::vector<std::string> row_of(const Task& task, const RunRecord& run) {
   row.push_back(rounded(task.bound.time()));
   row.push_back(percent(share));
   row.push_back(percent(stall.fraction()));
-  row.push_back(rounded(run.predicted));
+  row.push_back(run.predicted ? rounded(*run.predicted) : "-");
   row.push_back(rounded(run.moved.nic));
   row.push_back(rounded(run.moved.wan));
   row.push_back(fmt::format("{:.2f} s", run.wall_s));

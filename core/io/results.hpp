@@ -61,9 +61,9 @@ struct RunRecord {
   Hash128 plan;
   std::uint64_t stripes = 0;
   std::uint64_t edges = 0;
-  Time predicted;
-  Time makespan;                // without meaning where the run failed
-  std::vector<Time> completed;  // by worker; zero for one that misses nothing
+  std::optional<Time> predicted;  // by the cost model; nothing for a policy without a plan
+  Time makespan;                  // without meaning where the run failed
+  std::vector<Time> completed;    // by worker; zero for one that misses nothing
   PayloadBytes moved;
   std::uint64_t deliveries = 0;
   std::vector<LinkUse> links;          // ascending by channel

@@ -113,7 +113,7 @@ Json run_json(const ResultsContext& context, const PayloadBytes& minimum, const 
   json["bound_kind"] = "static";
   json["bound_attainable"] = context.bound.attainable == Attainable::Proven ? "proven" : "unknown";
   json["bound_cut"] = cut_json(context);
-  json["predicted_s"] = exact_seconds(run.predicted);
+  json["predicted_s"] = run.predicted ? Json(exact_seconds(*run.predicted)) : Json(nullptr);
 
   // Publishing and offloading are not part of an update by itself: nobody waits in them.
   json["gpu_stall_s"] = done ? Json(stall.rollout.seconds()) : Json(nullptr);

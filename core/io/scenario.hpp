@@ -98,10 +98,13 @@ struct ScenarioOptions {
   std::uint32_t blocks_per_eighth = 256;  // where block_size is not given
   bool serve_from_spot = true;            // whether spot workers may be read from
   Objective objective = Objective::Makespan;
+  // Readers that a source may have at a time, with policy `greedy`; nothing: as many as come.
+  std::optional<std::uint32_t> reader_cap;
   std::uint32_t jitter = 0;              // of block times in simulation, in millionths
   Place block_place;                     // of whichever was given, else of the scenario
   std::optional<Place> serve_place;      // where serve_from_spot was given
   std::optional<Place> objective_place;  // where objective was
+  std::optional<Place> cap_place;        // where reader_cap was
 };
 
 struct Scenario {

@@ -68,6 +68,11 @@ ScenarioOptions read_options(const YamlValue& value) {
       jitter->refuse(ErrorCode::BadValue, "block times vary by at most 90% to either side");
     }
   }
+  if (const auto cap = map.find("reader_cap")) {
+    options.reader_cap = cap->one_of<std::optional<std::uint32_t>>(
+        {{"1", 1U}, {"2", 2U}, {"4", 4U}, {"none", std::nullopt}});
+    options.cap_place = cap->place();
+  }
   refuse_later(map, "window", "set the window of edges by hand");
   refuse_later(map, "planning_time", "model the time that planning takes");
   refuse_later(map, "detection", "detect failures");
@@ -205,6 +210,13 @@ void warn(Scenario& scenario) {
     scenario.warnings.push_back(
         to_string(*scenario.options.objective_place) +
         ": 'objective' has no effect: only the policies auto and hierarchical look at it");
+  }
+  const bool greedy = std::find(scenario.policies.begin(), scenario.policies.end(),
+                                Policy::Greedy) != scenario.policies.end();
+  if (scenario.options.cap_place && !greedy) {
+    scenario.warnings.push_back(to_string(*scenario.options.cap_place) +
+                                ": 'reader_cap' is for policy 'greedy' alone, which this scenario "
+                                "does not name");
   }
   if (scenario.options.serve_place && !spot) {
     scenario.warnings.push_back(to_string(*scenario.options.serve_place) +

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/error.hpp"
 #include "core/nearest.hpp"
 #include "core/plan/cost_model.hpp"
 #include "core/plan/flat_planners.hpp"
@@ -14,10 +15,10 @@
 namespace holdfast {
 namespace {
 
-constexpr std::array kNamed{std::pair{Policy::Star, "star"}, std::pair{Policy::Chain, "chain"},
-                            std::pair{Policy::TwoTree, "two_tree"},
-                            std::pair{Policy::Hierarchical, "hierarchical"},
-                            std::pair{Policy::Auto, "auto"}};
+constexpr std::array kNamed{
+    std::pair{Policy::Star, "star"},        std::pair{Policy::Chain, "chain"},
+    std::pair{Policy::TwoTree, "two_tree"}, std::pair{Policy::Hierarchical, "hierarchical"},
+    std::pair{Policy::Greedy, "greedy"},    std::pair{Policy::Auto, "auto"}};
 
 Plan plan_by(Policy policy, const PlanSpace& space) {
   switch (policy) {
@@ -27,6 +28,10 @@ Plan plan_by(Policy policy, const PlanSpace& space) {
       return plan_chain(space);
     case Policy::TwoTree:
       return plan_two_tree(space);
+    case Policy::Greedy:
+      throw Error(ErrorCode::Unsupported,
+                  "greedy chooses sources while the update runs, so that there is no plan of it "
+                  "beforehand; simulate it, or plan with another policy");
     case Policy::Hierarchical:
     case Policy::Auto:
       break;

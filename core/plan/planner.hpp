@@ -12,7 +12,7 @@
 
 namespace holdfast {
 
-enum class Policy { Star, Chain, TwoTree, Hierarchical, Auto };
+enum class Policy { Star, Chain, TwoTree, Hierarchical, Greedy, Auto };
 
 [[nodiscard]] const char* to_string(Policy policy);  // "star", "two_tree", ...
 [[nodiscard]] std::vector<std::string> policy_names();
@@ -39,7 +39,13 @@ struct Planned {
   Time predicted;       // by the cost model
 };
 
-// Throws Error(Unsupported) where no path joins some receiver to any holder.
+// True for what decides while the update runs (greedy.hpp): there is no plan of it beforehand.
+[[nodiscard]] constexpr bool is_online(Policy policy) {
+  return policy == Policy::Greedy;
+}
+
+// Throws Error(Unsupported) where no path joins some receiver to any holder, and for policies that
+// are online.
 // Near-linear in workers; deterministic: ties go to the lower id.
 [[nodiscard]] Planned make_plan(Policy policy, const Router& router, const Demand& demand,
                                 const PlanOptions& options = {});
