@@ -294,6 +294,31 @@ class CliTest(unittest.TestCase):
         for arguments in ([], ["--topology", topology, "--scenario", left]):
             self.assertIn("--scenario", self.run_it("check", plan, *arguments, status=2).stderr)
 
+    def test_greedy_is_simulated_and_not_planned(self):
+        path = self.scenario("policy: [star, chain, two_tree]", "policy: [greedy, chain]")
+        self.run_it("simulate", path, "--out", self.path("out"))
+        summary = json.loads(self.read("out", "summary.json"))
+        if jsonschema is not None:
+            validate([summary], "summary")
+        greedy, chain = summary["runs"]
+        self.assertIsNone(greedy["predicted_s"])
+        self.assertGreater(chain["predicted_s"], 0)
+        self.assertEqual(greedy["deliveries"], chain["deliveries"])
+        # Each receiver reads each piece of 64 blocks over an edge of its own.
+        self.assertGreaterEqual(greedy["edges"], chain["edges"])
+        self.assertNotEqual(greedy["plan_hash"], "0" * 32)
+        for arguments in ([], ["--policy", "greedy"]):
+            done = self.run_it("plan", path, *arguments, status=2)
+            self.assertIn("holdfast simulate", done.stderr)
+            self.assertEqual(done.stdout, "")
+        done = self.run_it("plan", self.scenario(), "--policy", "all", "--json")
+        self.assertNotIn("greedy", [p["policy"] for p in json.loads(done.stdout)["plans"]])
+        done = self.run_it("simulate", self.scenario(), "--policy", "all", "--json")
+        self.assertIn("greedy", [r["policy"] for r in json.loads(done.stdout)["runs"]])
+        capped = self.scenario("blocks_per_eighth: 8", "blocks_per_eighth: 8, reader_cap: 1")
+        done = self.run_it("simulate", capped, "--policy", "greedy", "--json")
+        self.assertEqual(json.loads(done.stdout)["runs"][0]["planner"], "greedy cap 1")
+
     def test_jitter_draws_by_seed(self):
         path = self.scenario("blocks_per_eighth: 8", "blocks_per_eighth: 8, jitter: 5%")
         def makespan(*arguments):

@@ -85,6 +85,7 @@ TEST(ScenarioReader, ReadsEveryKey) {
 TEST(ScenarioReader, HasDefaults) {
   const Scenario s = parse_scenario(good(), "s.yaml");
   EXPECT_THAT(s.policies, ElementsAre(Policy::Auto));
+  EXPECT_EQ(s.options.reader_cap, std::nullopt);
   EXPECT_EQ(s.update.destination, Destination::InPlace);
   EXPECT_EQ(s.options.block_size, std::nullopt);
   EXPECT_EQ(s.options.blocks_per_eighth, 256U);
@@ -185,6 +186,8 @@ const Wrong kWrong[] = {
      19, "'50%'"},
     {"too much jitter", "update:", "options: {jitter: 95%}\nupdate:", ErrorCode::BadValue, 14, 19,
      "at most 90%"},
+    {"reader cap", "update:", "options: {reader_cap: 3}\nupdate:", ErrorCode::BadValue, 14, 23,
+     "known: 1, 2, 4, none"},
     {"other traffic", "update:", "other_traffic: {kind: nic}\nupdate:", ErrorCode::BadValue, 14, 17,
      "other_traffic"},
     {"seed below zero", "update:", "seed: -1\nupdate:", ErrorCode::BadValue, 14, 7, "seed"},
@@ -212,12 +215,24 @@ TEST(ScenarioReader, RefusesWithPlaceAndAdvice) {
   }
 }
 
+TEST(ScenarioReader, ReadsCapsOfReaders) {
+  const std::pair<const char*, std::optional<std::uint32_t>> cases[] = {
+      {"1", 1U}, {"2", 2U}, {"4", 4U}, {"none", std::nullopt}};
+  for (const auto& [text, cap] : cases) {
+    const Scenario s = parse_scenario(
+        good(std::string("policy: greedy\noptions: {reader_cap: ") + text + "}\n"), "s.yaml");
+    EXPECT_EQ(s.options.reader_cap, cap);
+    EXPECT_THAT(s.warnings, IsEmpty());
+  }
+}
+
 TEST(ScenarioReader, WarnsOfWhatHasNoEffect) {
   const std::pair<std::string, const char*> cases[] = {
       {good("seed: 7\n"), "s.yaml:15:7: 'seed' has no effect"},
       {good("policy: [star, chain]\noptions: {objective: stall}\n"),
        "s.yaml:16:22: 'objective' has no effect"},
       {good("options: {jitter: 0%}\nseed: 7\n"), "s.yaml:16:7: 'seed' has no effect"},
+      {good("options: {reader_cap: 2}\n"), "s.yaml:15:23: 'reader_cap' is for policy 'greedy'"},
       {good("options: {serve_from_spot: false}\n"),
        "s.yaml:15:28: 'serve_from_spot' has no effect"},
       {samples::scenario_text(std::string(kGroups) + "  idle: {place: {hosts: h4}, layout: tp1}\n",
