@@ -210,7 +210,7 @@ std::vector<std::vector<NodeId>> replicas_of(const ScenarioGroup& group,
   std::stable_sort(endpoints.begin(), endpoints.end(), [&](NodeId a, NodeId b) {
     return topology.around(a, Level::Host) < topology.around(b, Level::Host);
   });
-  const std::size_t size = group.placement.on == PlacedOn::HostMemory ? 1 : layout.tensor_parallel;
+  const std::size_t size = group.placement.on == PlacedOn::HostMemory ? 1 : layout.layout.shards();
   const std::size_t fit = endpoints.size() / size;
   const std::size_t count = group.replicas.value_or(static_cast<std::uint32_t>(fit));
   if (count > fit || count == 0) {

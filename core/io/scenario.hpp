@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -18,6 +19,7 @@
 #include "core/io/other_traffic.hpp"
 #include "core/plan/planner.hpp"
 #include "core/units.hpp"
+#include "core/weights/layout_grid.hpp"
 
 namespace holdfast {
 
@@ -39,7 +41,10 @@ struct ScenarioModel {
 
 struct ScenarioLayout {
   Word name;
-  std::uint32_t tensor_parallel = 1;
+  Layout layout;
+  std::vector<std::pair<LayoutKey, Place>> places;  // of the keys that are there
+  // Of the key, or of the name where it is not there.
+  [[nodiscard]] const Place& place_of(LayoutKey key) const;
 };
 
 enum class PlacedOn { Gpus, HostMemory };

@@ -89,6 +89,34 @@ HeldPart read_part(const YamlValue& value) {
   return {last.has_value(), share};
 }
 
+ScenarioLayout read_layout(Word name, const YamlValue& body) {
+  ScenarioLayout layout;
+  layout.name = std::move(name);
+  layout.layout.name = layout.name.text;
+  YamlMap map = body.map();
+  const auto read = [&](LayoutKey key, const YamlValue& value) {
+    layout.places.emplace_back(key, value.place());
+    return static_cast<std::uint32_t>(value.integer(1, 4'096));
+  };
+  layout.layout.tensor_parallel = read(LayoutKey::TensorParallel, map.require("tensor_parallel"));
+  if (const auto stages = map.find("pipeline_parallel")) {
+    layout.layout.pipeline_parallel = read(LayoutKey::PipelineParallel, *stages);
+  }
+  if (const auto ranks = map.find("expert_parallel")) {
+    layout.layout.expert_parallel = read(LayoutKey::ExpertParallel, *ranks);
+  } else {
+    map.no_effect("expert_tensor_parallel", "there is no 'expert_parallel'");
+  }
+  if (const auto cuts = map.find("expert_tensor_parallel")) {
+    layout.layout.expert_tensor_parallel = read(LayoutKey::ExpertTensorParallel, *cuts);
+  }
+  map.finish();
+  if (const auto fault = fault_of(layout.layout)) {
+    throw Error(fault->code, fault->message, layout.place_of(fault->key));
+  }
+  return layout;
+}
+
 std::vector<std::uint32_t> read_numbers(const YamlValue& value) {
   if (value.is_scalar() && value.text() == "all") {
     return {};
@@ -161,10 +189,7 @@ std::vector<ScenarioLayout> read_layouts(const YamlValue& value) {
   std::vector<ScenarioLayout> layouts;
   YamlMap map = value.map();
   for (const auto& [key, body] : map.entries()) {
-    YamlMap layout = body.map();
-    const auto shards = layout.require("tensor_parallel").integer(1, 4'096);
-    layout.finish();
-    layouts.push_back({{key.name(), key.place()}, static_cast<std::uint32_t>(shards)});
+    layouts.push_back(read_layout({key.name(), key.place()}, body));
   }
   if (layouts.size() > kMostLayouts) {
     value.refuse(ErrorCode::LimitExceeded,

@@ -294,6 +294,12 @@ std::vector<Policy> policies_of(const std::vector<Word>& names) {
   return policies;
 }
 
+const Place& ScenarioLayout::place_of(LayoutKey key) const {
+  const auto at =
+      std::find_if(places.begin(), places.end(), [&](const auto& p) { return p.first == key; });
+  return at == places.end() ? name.place : at->second;
+}
+
 const char* to_string(Role role) {
   return role == Role::Trainer ? "trainer" : "rollout";
 }

@@ -68,12 +68,18 @@ class UpdateMaker {
         wanted[scenario_.groups[g].layout] = 1;
       }
     }
+    const ModelStructure model(manifest_);
     std::vector<Layout> layouts;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (wanted[i] != 0) {
-        layout_index_[i] = static_cast<std::uint32_t>(layouts.size());
-        layouts.push_back({scenario_.layouts[i].name.text, scenario_.layouts[i].tensor_parallel});
+      if (wanted[i] == 0) {
+        continue;
       }
+      const ScenarioLayout& layout = scenario_.layouts[i];
+      if (const auto fault = fault_of(layout.layout, model)) {
+        throw Error(fault->code, fault->message, layout.place_of(fault->key));
+      }
+      layout_index_[i] = static_cast<std::uint32_t>(layouts.size());
+      layouts.push_back(layout.layout);
     }
     return layouts;
   }
@@ -363,10 +369,6 @@ UpdateTask make_update(const Scenario& scenario, const Topology& topology,
   try {
     return UpdateMaker(scenario, topology, manifest).make();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::LayoutMismatch && to_string(error.place()).empty()) {
-      throw Error(error.code(), error.message(),
-                  scenario.layouts.empty() ? Place{} : scenario.layouts.front().name.place);
-    }
     if (to_string(error.place()).empty()) {  // the block size: nothing else of a map is refused
       throw Error(error.code(), error.message(), scenario.options.block_place);
     }

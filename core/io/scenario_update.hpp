@@ -1,10 +1,11 @@
 // From a scenario to a demand: looks the names up in the topology, cuts the groups into replicas
 // and says which worker holds and wants which blocks.
 //
-// The chosen endpoints of a group, in topology order, are cut into consecutive replicas of
-// `tensor_parallel` workers; a replica lies in one host or consists of whole hosts. On host memory
-// a replica is one worker that holds every shard. An endpoint that two groups use is one worker
-// which holds for both; it receives for at most one.
+// The chosen endpoints of a group, in topology order, are cut into consecutive replicas of as many
+// workers as the layout has shards, in the order of the shards (layout.hpp: tensor-parallel rank
+// fastest, then expert rank, then stage); a replica lies in one host or consists of whole hosts. On
+// host memory a replica is one worker that holds every shard. An endpoint that two groups use is
+// one worker which holds for both; it receives for at most one.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ ShardTable shard_table(const WeightMap& map) {
   ShardTable table;
   table.shards.resize(layouts.size());
   for (std::size_t i = 0; i < layouts.size(); ++i) {
-    table.shards[i].resize(layouts[i].tensor_parallel);
+    table.shards[i].resize(layouts[i].shards());
   }
   for (const Segment& segment : map.segments()) {
     if (segment.blocks == 0) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
+#include <map>
 #include <utility>
 
 #include "core/error.hpp"
@@ -15,14 +15,18 @@ namespace {
 
 constexpr Bytes kSmallestBlock(4096);
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 24;
-constexpr std::uint32_t kMostShards = 1U << 14;
-constexpr std::uint64_t kMostShardSets = std::uint64_t{1} << 22;
-constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 24;
+constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 22;
+constexpr std::uint64_t kMostPieces = std::uint64_t{1} << 24;
 
 [[noreturn]] void refuse_limit(std::string_view what, std::uint64_t limit,
                                std::string_view instead) {
   throw Error(ErrorCode::LimitExceeded,
               fmt::format("more than {} {}; write {}", limit, what, instead));
+}
+
+[[noreturn]] void refuse_entries() {
+  refuse_limit("entries in the segments' lists of shards", kMostEntries,
+               "fewer layouts or smaller ones");
 }
 
 // Appends in canonical form: touching pieces become one, a single piece has stride 0.
@@ -40,15 +44,17 @@ void append(std::vector<Run>& runs, Run run) {
   runs.push_back(run);
 }
 
-// The shard of a layout that holds the place `numerator / denominator` of a divided dimension.
-std::uint32_t shard_at(std::uint64_t numerator, std::uint64_t denominator, std::uint32_t shards) {
-  return static_cast<std::uint32_t>(numerator * shards / denominator);
-}
-
 }  // namespace
 
+// Tensors that every layout places alike, and what each family is cut into.
+struct WeightMap::Shape {
+  std::vector<std::vector<ShardPlace>> places;    // by family, then layout
+  std::vector<std::uint32_t> family_of;           // by part
+  std::vector<std::vector<std::uint32_t>> cells;  // by family, ascending
+};
+
 WeightMap::WeightMap(const Manifest& manifest, std::vector<Layout> layouts, Bytes block_size)
-    : block_size_(block_size) {
+    : structure_(manifest), block_size_(block_size) {
   if (block_size < kSmallestBlock) {
     throw Error(ErrorCode::BadValue,
                 fmt::format("a block size of {} is too small; write at least {}",
@@ -60,11 +66,13 @@ WeightMap::WeightMap(const Manifest& manifest, std::vector<Layout> layouts, Byte
   make_parts(manifest);
   for (Layout& layout : layouts) {
     check_layout(layout);
+    grids_.emplace_back(layout, structure_);
     layouts_.push_back(std::move(layout));
   }
   make_segments();
-  const std::uint64_t total = divided_bytes_ + replicated_bytes_;
-  block_start_.reserve(std::min(kMostBlocks, total / block_size.count() + segments_.size()));
+  for (const LayoutGrid& grid : grids_) locals_.push_back(make_locals(grid));
+  block_start_.reserve(
+      std::min(kMostBlocks, manifest.total().count() / block_size.count() + segments_.size()));
   for (std::size_t segment = 0; segment < segments_.size(); ++segment) make_blocks(segment);
 }
 
@@ -72,23 +80,16 @@ void WeightMap::make_parts(const Manifest& manifest) {
   const auto tensors = manifest.tensors();
   parts_.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor& tensor = tensors[i];
     const std::uint64_t bytes = manifest.bytes(i).count();
     if (bytes == 0) continue;
     Part part;
-    part.name = tensor.name;
+    part.tensor = static_cast<std::uint32_t>(i);
     part.offset = manifest.offset(i);
-    part.element = holdfast::bytes_of(tensor.dtype);
-    part.divided_before = divided_bytes_;
-    part.replicated_before = replicated_bytes_;
-    const TensorCut cut = cut_of(tensor);
-    part.divided = cut != TensorCut::Replicated;
-    part.dimension = cut == TensorCut::Columns ? 1 : 0;
-    part.size = part.divided ? tensor.shape[part.dimension] : 1;
-    part.outer = cut == TensorCut::Columns ? tensor.shape[0] : 1;
+    part.element = holdfast::bytes_of(tensors[i].dtype);
+    part.outer =
+        structure_.tensors()[i].cut == TensorCut::Columns ? tensors[i].shape[0] : std::uint64_t{1};
     part.span = bytes / part.outer;
-    (part.divided ? divided_bytes_ : replicated_bytes_) += bytes;
-    parts_.push_back(std::move(part));
+    parts_.push_back(part);
   }
 }
 
@@ -98,72 +99,64 @@ void WeightMap::check_layout(const Layout& layout) const {
     throw Error(ErrorCode::LayoutMismatch,
                 fmt::format("two layouts are named {}; names must differ", quote(layout.name)));
   }
-  check_division(layout);
-}
-
-void WeightMap::check_division(const Layout& layout) const {
-  if (layout.tensor_parallel == 0) {
-    throw Error(ErrorCode::LayoutMismatch,
-                fmt::format("layout {} has no shards; write 1 or more", quote(layout.name)));
-  }
-  if (layout.tensor_parallel > kMostShards) {
-    refuse_limit(fmt::format("shards in layout {}", quote(layout.name)), kMostShards, "fewer");
-  }
-  for (const Part& part : parts_) {
-    if (!part.divided || part.size % layout.tensor_parallel == 0) continue;
-    throw Error(ErrorCode::LayoutMismatch,
-                fmt::format("layout {} cuts dimension {} of tensor {} into {} shards, but its {} "
-                            "elements do not divide evenly; write a divisor of {}",
-                            quote(layout.name), part.dimension, quote(part.name),
-                            layout.tensor_parallel, part.size, part.size));
-  }
+  if (const auto fault = fault_of(layout, structure_)) throw Error(fault->code, fault->message);
 }
 
 void WeightMap::make_segments() {
-  const bool one_shard = std::all_of(layouts_.begin(), layouts_.end(),
-                                     [](const Layout& l) { return l.tensor_parallel == 1; });
-  if (one_shard) {
-    cells_.push_back({{0, 1}, {1, 1}, divided_bytes_ > 0, replicated_bytes_ > 0});
-  } else {
-    if (divided_bytes_ > 0) make_divided_cells();
-    if (replicated_bytes_ > 0) cells_.push_back({{0, 1}, {1, 1}, false, true});
+  Shape shape = make_families();
+  make_cells(shape);
+  make_pieces(shape);
+}
+
+WeightMap::Shape WeightMap::make_families() const {
+  Shape shape;
+  std::map<std::vector<ShardPlace>, std::uint32_t> known;
+  std::vector<ShardPlace> places(grids_.size());
+  for (const Part& part : parts_) {
+    for (std::size_t i = 0; i < grids_.size(); ++i) {
+      places[i] = grids_[i].place_of(structure_.tensors()[part.tensor]);
+    }
+    const auto [at, fresh] = known.emplace(places, static_cast<std::uint32_t>(known.size()));
+    if (fresh) shape.places.push_back(places);
+    shape.family_of.push_back(at->second);
   }
-  if (cells_.size() * layouts_.size() > kMostShardSets) {
-    refuse_limit("shard sets", kMostShardSets, "fewer layouts or smaller ones");
+  return shape;
+}
+
+void WeightMap::make_cells(Shape& shape) {
+  std::map<std::vector<std::vector<std::uint32_t>>, std::vector<std::uint32_t>> cells_of;
+  shape.cells.resize(shape.places.size());
+  for (std::size_t family = 0; family < shape.places.size(); ++family) {
+    const std::vector<ShardPlace>& places = shape.places[family];
+    const std::vector<Fraction> cuts = cuts_of(places);
+    for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+      const Cell cell{cuts[i], cuts[i + 1], 0};
+      std::vector<std::vector<std::uint32_t>> signature(grids_.size());
+      for (std::size_t l = 0; l < grids_.size(); ++l) {
+        signature[l] = grids_[l].shards_of(places[l], slice_at(cell, places[l].slices));
+        entries_ += signature[l].size();
+      }
+      if (entries_ > kMostEntries) refuse_entries();
+      const auto number = static_cast<std::uint32_t>(cells_.size());
+      cells_.push_back(cell);
+      shape.cells[family].push_back(number);
+      cells_of[std::move(signature)].push_back(number);
+    }
   }
-  if (cells_.size() * parts_.size() > kMostRuns) {
-    refuse_limit("pieces of tensors", kMostRuns, "smaller layouts");
-  }
-  std::vector<std::vector<std::vector<std::uint32_t>>> signatures(cells_.size());
-  for (std::size_t i = 0; i < cells_.size(); ++i) {
-    for (const Layout& layout : layouts_) signatures[i].push_back(shards_of(cells_[i], layout));
-  }
-  std::vector<std::size_t> order(cells_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return signatures[a] < signatures[b]; });
-  std::vector<Cell> sorted;
-  for (const std::size_t i : order) {
-    const Cell& cell = cells_[i];
+  for (const auto& [signature, cells] : cells_of) {
+    for (const std::uint32_t cell : cells) {
+      cells_[cell].segment = static_cast<std::uint32_t>(segments_.size());
+    }
     Segment segment;
-    segment.shards = std::move(signatures[i]);
-    segment.bytes = Bytes((cell.divided ? width(cell, divided_bytes_) : 0) +
-                          (cell.replicated ? replicated_bytes_ : 0));
-    sorted.push_back(cell);
+    segment.shards = signature;
     segments_.push_back(std::move(segment));
-  }
-  cells_ = std::move(sorted);
-  for (std::size_t i = 0; i < cells_.size(); ++i) {
-    segments_[i].runs = model_runs(cells_[i], 0, segments_[i].bytes.count());
   }
 }
 
-void WeightMap::make_divided_cells() {
+std::vector<WeightMap::Fraction> WeightMap::cuts_of(const std::vector<ShardPlace>& places) {
   std::vector<Fraction> cuts;
-  for (const Layout& layout : layouts_) {
-    for (std::uint32_t k = 0; k <= layout.tensor_parallel; ++k) {
-      cuts.push_back({k, layout.tensor_parallel});
-    }
+  for (const ShardPlace& place : places) {
+    for (std::uint32_t k = 0; k <= place.slices; ++k) cuts.push_back({k, place.slices});
   }
   const auto less = [](const Fraction& a, const Fraction& b) {
     return a.numerator * b.denominator < b.numerator * a.denominator;
@@ -173,25 +166,48 @@ void WeightMap::make_divided_cells() {
   };
   std::sort(cuts.begin(), cuts.end(), less);
   cuts.erase(std::unique(cuts.begin(), cuts.end(), equal), cuts.end());
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    cells_.push_back({cuts[i], cuts[i + 1], true, false});
+  return cuts;
+}
+
+// Two slices of one tensor have different shards, so a segment takes at most one piece of a tensor,
+// and in the order of the parts the pieces are in model-space order.
+void WeightMap::make_pieces(const Shape& shape) {
+  std::uint64_t count = 0;
+  for (const std::uint32_t family : shape.family_of) count += shape.cells[family].size();
+  if (count > kMostPieces) refuse_limit("pieces of tensors", kMostPieces, "smaller layouts");
+  pieces_.resize(segments_.size());
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const Part& part = parts_[p];
+    for (const std::uint32_t c : shape.cells[shape.family_of[p]]) {
+      Segment& segment = segments_[cells_[c].segment];
+      pieces_[cells_[c].segment].push_back(
+          {static_cast<std::uint32_t>(p), c, segment.bytes.count()});
+      segment.bytes += Bytes(width(cells_[c], part.span) * part.outer);
+    }
   }
 }
 
-std::vector<std::uint32_t> WeightMap::shards_of(const Cell& cell, const Layout& layout) {
-  if (cell.divided) {
-    return {shard_at(cell.begin.numerator, cell.begin.denominator, layout.tensor_parallel)};
+std::vector<WeightMap::Local> WeightMap::make_locals(const LayoutGrid& grid) const {
+  std::vector<Local> locals(grid.families());
+  std::uint64_t kept = 0;
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const Part& part = parts_[p];
+    const ShardPlace place = grid.place_of(structure_.tensors()[part.tensor]);
+    for (const std::uint32_t family : grid.families_of(place)) {
+      if (++kept > kMostPieces) refuse_limit("pieces of tensors", kMostPieces, "smaller layouts");
+      Local& local = locals[family];
+      local.parts.push_back({static_cast<std::uint32_t>(p), local.bytes});
+      local.bytes += part.span / place.slices * part.outer;
+    }
   }
-  std::vector<std::uint32_t> all(layout.tensor_parallel);
-  std::iota(all.begin(), all.end(), 0U);
-  return all;
+  return locals;
 }
 
 void WeightMap::make_blocks(std::size_t segment) {
-  const Cell& cell = cells_[segment];
+  const std::vector<Piece>& pieces = pieces_[segment];
   const std::uint64_t total = segments_[segment].bytes.count();
   segments_[segment].first_block = BlockId(block_start_.size());
-  std::size_t part = 0;
+  std::size_t piece = 0;
   for (std::uint64_t begin = 0; begin < total;) {
     if (block_start_.size() == kMostBlocks) {
       refuse_limit("blocks", kMostBlocks, "a larger block size");
@@ -199,46 +215,65 @@ void WeightMap::make_blocks(std::size_t segment) {
     block_start_.push_back(begin);
     if (total - begin <= block_size_.count()) break;
     std::uint64_t end = begin + block_size_.count();
-    while (part + 1 < parts_.size() && bytes_before(cell, parts_[part + 1]) <= end) ++part;
-    end -= (end - bytes_before(cell, parts_[part])) % parts_[part].element;
+    while (piece + 1 < pieces.size() && pieces[piece + 1].before <= end) ++piece;
+    end -= (end - pieces[piece].before) % parts_[pieces[piece].part].element;
     begin = end;
   }
   segments_[segment].blocks =
       static_cast<std::uint32_t>(block_start_.size() - segments_[segment].first_block.index());
 }
 
-std::optional<std::size_t> WeightMap::separated_segment(const Layout& layout) const {
-  check_division(layout);
-  const std::uint64_t shards = layout.tensor_parallel;
-  for (std::size_t i = 0; i < cells_.size(); ++i) {
-    const Cell& cell = cells_[i];
-    if (!cell.divided) continue;
-    const std::uint64_t shard =
-        shard_at(cell.begin.numerator, cell.begin.denominator, layout.tensor_parallel);
-    if (cell.end.numerator * shards > (shard + 1) * cell.end.denominator) return i;
+std::optional<std::size_t> WeightMap::separated_segment(const LayoutGrid& grid) const {
+  using Slice = std::pair<ShardPlace, std::uint32_t>;
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    std::vector<Slice> slices;
+    for (const Piece& piece : pieces_[i]) {
+      const ShardPlace place = grid.place_of(structure_.tensors()[parts_[piece.part].tensor]);
+      const Cell& cell = cells_[piece.cell];
+      if (crosses_slices(cell, place.slices)) return i;
+      const Slice slice(place, slice_at(cell, place.slices));
+      if (slices.empty() || slices.back() != slice) slices.push_back(slice);
+    }
+    std::sort(slices.begin(), slices.end());
+    slices.erase(std::unique(slices.begin(), slices.end()), slices.end());
+    const auto shards = grid.shards_of(slices.front().first, slices.front().second);
+    for (const Slice& slice : slices) {
+      if (grid.shards_of(slice.first, slice.second) != shards) return i;
+    }
   }
   return std::nullopt;
 }
 
 bool WeightMap::separates(const Layout& layout) const {
-  return separated_segment(layout).has_value();
+  if (const auto fault = fault_of(layout, structure_)) throw Error(fault->code, fault->message);
+  return separated_segment(LayoutGrid(layout, structure_)).has_value();
 }
 
 void WeightMap::add_layout(Layout layout) {
   check_layout(layout);
-  if (const auto segment = separated_segment(layout)) {
+  LayoutGrid grid(layout, structure_);
+  if (const auto segment = separated_segment(grid)) {
     throw Error(ErrorCode::LayoutMismatch,
                 fmt::format("layout {} with {} shards would separate segment {}, whose blocks are "
                             "already cut; register it with the model, before the first publish",
-                            quote(layout.name), layout.tensor_parallel, *segment));
+                            quote(layout.name), grid.shards(), *segment));
   }
-  if (cells_.size() * (layouts_.size() + 1) > kMostShardSets) {
-    refuse_limit("shard sets", kMostShardSets, "fewer layouts or smaller ones");
+  std::vector<std::vector<std::uint32_t>> shards;
+  std::uint64_t entries = entries_;
+  for (const std::vector<Piece>& pieces : pieces_) {
+    const Piece& piece = pieces.front();
+    const ShardPlace place = grid.place_of(structure_.tensors()[parts_[piece.part].tensor]);
+    shards.push_back(grid.shards_of(place, slice_at(cells_[piece.cell], place.slices)));
+    entries += shards.back().size();
+    if (entries > kMostEntries) refuse_entries();
   }
+  locals_.push_back(make_locals(grid));
   // The signatures differed before, so one more entry at their ends leaves their order as it is.
-  for (std::size_t i = 0; i < cells_.size(); ++i) {
-    segments_[i].shards.push_back(shards_of(cells_[i], layout));
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    segments_[i].shards.push_back(std::move(shards[i]));
   }
+  entries_ = entries;
+  grids_.push_back(std::move(grid));
   layouts_.push_back(std::move(layout));
 }
 
@@ -262,56 +297,60 @@ Bytes WeightMap::bytes_of(BlockId block) const {
 }
 
 Bytes WeightMap::shard_bytes(std::size_t layout, std::uint32_t shard) const {
-  assert(shard < layouts_[layout].tensor_parallel);
-  static_cast<void>(shard);
-  return Bytes(divided_bytes_ / layouts_[layout].tensor_parallel + replicated_bytes_);
+  assert(shard < grids_[layout].shards());
+  return Bytes(locals_[layout][grids_[layout].family_of(shard)].bytes);
+}
+
+std::vector<Run> WeightMap::model_runs(SegmentId segment) const {
+  return model_runs(segment.index(), 0, segments_[segment.index()].bytes.count());
 }
 
 std::vector<Run> WeightMap::model_runs(BlockId block) const {
   const SegmentId segment = segment_of(block);
   const auto [begin, end] = extent_of(block, segments_[segment.index()]);
-  return model_runs(cells_[segment.index()], begin, end);
+  return model_runs(segment.index(), begin, end);
 }
 
-std::vector<Run> WeightMap::model_runs(const Cell& cell, std::uint64_t begin,
+std::vector<Run> WeightMap::model_runs(std::size_t segment, std::uint64_t begin,
                                        std::uint64_t end) const {
-  return runs_of(cell, begin, end, [&](const Part& part) {
-    const std::uint64_t inside = part.divided ? scaled(part.span, cell.begin) : 0;
-    return std::pair(part.offset + inside, part.span);
+  return runs_of(segment, begin, end, [&](std::uint32_t p, const Cell& cell) {
+    return std::pair(parts_[p].offset + scaled(parts_[p].span, cell.begin), parts_[p].span);
   });
 }
 
 std::vector<Run> WeightMap::local_runs(std::size_t layout, std::uint32_t shard,
                                        BlockId block) const {
   const SegmentId segment = segment_of(block);
-  const Cell& cell = cells_[segment.index()];
-  const std::uint32_t shards = layouts_[layout].tensor_parallel;
-  if (shard >= shards) return {};
-  if (cell.divided && shard_at(cell.begin.numerator, cell.begin.denominator, shards) != shard) {
-    return {};
-  }
+  const auto& holders = segments_[segment.index()].shards[layout];
+  if (!std::binary_search(holders.begin(), holders.end(), shard)) return {};
+  const LayoutGrid& grid = grids_[layout];
+  const std::vector<Kept>& kept = locals_[layout][grid.family_of(shard)].parts;
   const auto [begin, end] = extent_of(block, segments_[segment.index()]);
-  return runs_of(cell, begin, end, [&](const Part& part) {
-    const std::uint64_t local = part.divided_before / shards + part.replicated_before;
-    if (!part.divided) return std::pair(local, part.span);
-    const std::uint64_t inside = scaled(part.span, cell.begin) - part.span / shards * shard;
-    return std::pair(local + inside, part.span / shards);
+  return runs_of(segment.index(), begin, end, [&](std::uint32_t p, const Cell& cell) {
+    const Part& part = parts_[p];
+    const ShardPlace place = grid.place_of(structure_.tensors()[part.tensor]);
+    const auto at = std::lower_bound(kept.begin(), kept.end(), p,
+                                     [](const Kept& k, std::uint32_t q) { return k.part < q; });
+    const std::uint64_t slice = part.span / place.slices;
+    const std::uint64_t inside =
+        scaled(part.span, cell.begin) - slice * grid.slice_of(place, shard);
+    return std::pair(at->before + inside, slice);
   });
 }
 
 template <class Locate>
-std::vector<Run> WeightMap::runs_of(const Cell& cell, std::uint64_t begin, std::uint64_t end,
+std::vector<Run> WeightMap::runs_of(std::size_t segment, std::uint64_t begin, std::uint64_t end,
                                     const Locate& locate) const {
   std::vector<Run> runs;
-  for (std::size_t i = part_at(cell, begin); begin < end; ++i) {
-    const Part& part = parts_[i];
-    if (part.divided ? !cell.divided : !cell.replicated) continue;
-    const std::uint64_t length = part.divided ? width(cell, part.span) : part.span;
-    const std::uint64_t before = bytes_before(cell, part);
-    std::uint64_t left = std::min(end, before + length * part.outer) - begin;
-    std::uint64_t stretch = (begin - before) / length;
-    const std::uint64_t inside = (begin - before) % length;
-    const auto [offset, stride] = locate(part);
+  for (std::size_t i = piece_at(segment, begin); begin < end; ++i) {
+    const Piece& piece = pieces_[segment][i];
+    const Cell& cell = cells_[piece.cell];
+    const std::uint64_t length = width(cell, parts_[piece.part].span);
+    const std::uint64_t whole_piece = length * parts_[piece.part].outer;
+    std::uint64_t left = std::min(end, piece.before + whole_piece) - begin;
+    std::uint64_t stretch = (begin - piece.before) / length;
+    const std::uint64_t inside = (begin - piece.before) % length;
+    const auto [offset, stride] = locate(piece.part, cell);
     begin += left;
     if (inside > 0) {
       const std::uint64_t rest = std::min(length - inside, left);
@@ -337,16 +376,19 @@ std::uint64_t WeightMap::width(const Cell& cell, std::uint64_t bytes) {
   return scaled(bytes, cell.end) - scaled(bytes, cell.begin);
 }
 
-std::uint64_t WeightMap::bytes_before(const Cell& cell, const Part& part) {
-  return (cell.divided ? width(cell, part.divided_before) : 0) +
-         (cell.replicated ? part.replicated_before : 0);
+std::uint32_t WeightMap::slice_at(const Cell& cell, std::uint32_t slices) {
+  return static_cast<std::uint32_t>(cell.begin.numerator * slices / cell.begin.denominator);
 }
 
-std::size_t WeightMap::part_at(const Cell& cell, std::uint64_t offset) const {
-  const auto after = std::upper_bound(
-      parts_.begin(), parts_.end(), offset,
-      [&](std::uint64_t o, const Part& part) { return o < bytes_before(cell, part); });
-  return static_cast<std::size_t>(after - parts_.begin()) - 1;
+bool WeightMap::crosses_slices(const Cell& cell, std::uint32_t slices) {
+  return cell.end.numerator * slices > (slice_at(cell, slices) + 1) * cell.end.denominator;
+}
+
+std::size_t WeightMap::piece_at(std::size_t segment, std::uint64_t offset) const {
+  const std::vector<Piece>& pieces = pieces_[segment];
+  const auto after = std::upper_bound(pieces.begin(), pieces.end(), offset,
+                                      [](std::uint64_t o, const Piece& p) { return o < p.before; });
+  return static_cast<std::size_t>(after - pieces.begin()) - 1;
 }
 
 }  // namespace holdfast

@@ -5,13 +5,13 @@
 // order, never splits an element; the last one of a segment may be short, and so may one that would
 // have split an element. Blocks of a segment are numbered in order, segments one after the other.
 //
-// Segments are ordered by their signature (for each layout, the sorted list of shards). Where every
-// layout has one shard, replicated and divided tensors have one signature and so one segment.
+// Segments are ordered by their signature (for each layout, the sorted list of shards).
 //
-// How it works: every layout divides a dimension evenly, so the places k/T at which any of the
-// layouts cuts are the same fractions for each divided tensor. They cut [0, 1) into cells, and a
-// cell of all divided tensors is a segment; the replicated tensors are one more. Offsets within a
-// segment, a shard or model space then follow from prefix sums over the tensors.
+// How it works: layouts divide a dimension evenly, so those tensors that every layout places alike
+// are cut at the same fractions k/T. These cut [0, 1) into cells, and a cell of all such tensors
+// has one signature; cells of one signature are a segment. A segment lists the tensors that it
+// takes a part of, with prefix sums, so that offsets within it are found by bisection; the same for
+// what a shard holds.
 //
 //   WeightMap map(preset_manifest("llama-3.1-70b"), {{"trainer", 8}, {"rollout", 4}}, block_size);
 //   for (const Run& run : map.local_runs(0, 3, block)) ...   // what shard 3 of 8 copies
@@ -27,7 +27,9 @@
 #include "core/ids.hpp"
 #include "core/units.hpp"
 #include "core/weights/layout.hpp"
+#include "core/weights/layout_grid.hpp"
 #include "core/weights/manifest.hpp"
+#include "core/weights/model_structure.hpp"
 
 namespace holdfast {
 
@@ -43,7 +45,6 @@ struct Run {
 
 struct Segment {
   std::vector<std::vector<std::uint32_t>> shards;  // by layout: the shards that hold it, ascending
-  std::vector<Run> runs;                           // model space, ascending by tensor
   Bytes bytes;
   BlockId first_block;
   std::uint32_t blocks = 0;
@@ -52,16 +53,15 @@ struct Segment {
 class WeightMap {
  public:
   // Copies what it needs: the manifest need not outlive the map.
-  // Throws Error(LayoutMismatch) where a layout does not divide a tensor's dimension, where two
-  // layouts have one name, where a layout has no shard, or where there is none; Error(BadValue) for
-  // a block size below 4 KiB; Error(LimitExceeded) beyond 2^24 blocks, 2^14 shards in a layout,
-  // 2^22 shard sets (segments x layouts) or 2^24 pieces (tensors x segments).
-  // O(tensors x segments + segments x layouts + blocks).
+  // Throws Error(LayoutMismatch) where fault_of says that a layout does not suit the model, where
+  // two layouts have one name, or where there is none; Error(BadValue) for a block size below
+  // 4 KiB; Error(LimitExceeded) beyond 2^24 blocks, 2^14 shards in a layout, 2^22 entries in the
+  // segments' lists of shards or 2^24 pieces (tensors x cuts, or x the shards that differ).
+  // O((pieces + blocks + entries) x log).
   WeightMap(const Manifest& manifest, std::vector<Layout> layouts, Bytes block_size);
 
   // Whether a layout that comes late would put bytes of one segment on different sets of shards.
-  // A layout that does not divide the tensors throws as in the constructor.
-  // O(tensors + segments x log).
+  // A layout that does not suit the model throws as in the constructor. O(pieces).
   [[nodiscard]] bool separates(const Layout& layout) const;
   // Registers a layout after the blocks were cut; segments and blocks keep their ids. Throws
   // Error(LayoutMismatch) if it would separate a segment, and as the constructor does; then nothing
@@ -74,14 +74,16 @@ class WeightMap {
   [[nodiscard]] std::size_t blocks() const { return block_start_.size(); }
   [[nodiscard]] SegmentId segment_of(BlockId block) const;
   [[nodiscard]] Bytes bytes_of(BlockId block) const;
-  // Bytes that one shard of a layout holds: the same for each of its shards. O(1).
+  // Bytes that one shard of a layout holds. O(1).
   [[nodiscard]] Bytes shard_bytes(std::size_t layout, std::uint32_t shard) const;
 
-  // Where a block's bytes lie in model space, in order. O(log tensors + tensors it spans).
+  // Where a segment's or a block's bytes lie in model space, in order.
+  // O(log tensors + tensors it spans).
+  [[nodiscard]] std::vector<Run> model_runs(SegmentId segment) const;
   [[nodiscard]] std::vector<Run> model_runs(BlockId block) const;
-  // Where they lie in the memory of one shard: its parts of the tensors in name order, each
-  // row-major, back to back. The k-th byte of the block is the k-th byte of these runs. Empty if
-  // that shard does not hold the block. O(log tensors + tensors it spans).
+  // Where a block's bytes lie in the memory of one shard: its parts of the tensors in name order,
+  // each row-major, back to back. The k-th byte of the block is the k-th byte of these runs. Empty
+  // if that shard does not hold the block. O(tensors it spans x log tensors).
   [[nodiscard]] std::vector<Run> local_runs(std::size_t layout, std::uint32_t shard,
                                             BlockId block) const;
 
@@ -93,58 +95,75 @@ class WeightMap {
   };
   // A tensor with bytes: `outer` stretches of `span` bytes. If divided, each stretch is.
   struct Part {
-    std::string name;
+    std::uint32_t tensor = 0;  // of the model's structure
     std::uint64_t offset = 0;  // in model space
     std::uint64_t outer = 1;
     std::uint64_t span = 0;
     std::uint64_t element = 1;
-    bool divided = false;
-    std::uint32_t dimension = 0;          // the divided one
-    std::uint64_t size = 0;               // its elements
-    std::uint64_t divided_before = 0;     // bytes of the divided tensors before this one
-    std::uint64_t replicated_before = 0;  // bytes of the others before this one
   };
-  // What a segment takes of the tensors.
+  // What a segment takes of the tensors of one family.
   struct Cell {
     Fraction begin;
     Fraction end{1, 1};
-    bool divided = false;
-    bool replicated = false;
+    std::uint32_t segment = 0;
   };
+  // What a segment takes of one tensor.
+  struct Piece {
+    std::uint32_t part = 0;
+    std::uint32_t cell = 0;
+    std::uint64_t before = 0;  // the segment's bytes before this piece
+  };
+  // What the shards of one family of a layout's grid hold of one tensor.
+  struct Kept {
+    std::uint32_t part = 0;
+    std::uint64_t before = 0;  // the shard's bytes before it
+  };
+  struct Local {
+    std::vector<Kept> parts;  // ascending
+    std::uint64_t bytes = 0;
+  };
+  struct Shape;  // of the constructor: families of tensors, and their cells
 
   void check_layout(const Layout& layout) const;
-  void check_division(const Layout& layout) const;
   void make_parts(const Manifest& manifest);
   void make_segments();
-  void make_divided_cells();
+  [[nodiscard]] Shape make_families() const;
+  void make_cells(Shape& shape);
+  [[nodiscard]] static std::vector<Fraction> cuts_of(const std::vector<ShardPlace>& places);
+  void make_pieces(const Shape& shape);
   void make_blocks(std::size_t segment);
-  [[nodiscard]] static std::vector<std::uint32_t> shards_of(const Cell& cell, const Layout& layout);
-  [[nodiscard]] std::optional<std::size_t> separated_segment(const Layout& layout) const;
+  [[nodiscard]] std::vector<Local> make_locals(const LayoutGrid& grid) const;
+  [[nodiscard]] std::optional<std::size_t> separated_segment(const LayoutGrid& grid) const;
   // Begin and end of a block in its segment's own order.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> extent_of(BlockId block,
                                                                   const Segment& segment) const;
-  // The bytes up to a fraction, or within a cell, of divided bytes. Exact: `bytes` is a sum of
-  // multiples of every layout's shards.
+  // The bytes up to a fraction, or within a cell, of divided bytes. Exact: `bytes` is a multiple of
+  // every layout's cuts.
   [[nodiscard]] static std::uint64_t scaled(std::uint64_t bytes, const Fraction& at);
   [[nodiscard]] static std::uint64_t width(const Cell& cell, std::uint64_t bytes);
-  // Where a part begins in the segment's own order, and the part at a place of that order.
-  [[nodiscard]] static std::uint64_t bytes_before(const Cell& cell, const Part& part);
-  [[nodiscard]] std::size_t part_at(const Cell& cell, std::uint64_t offset) const;
-  [[nodiscard]] std::vector<Run> model_runs(const Cell& cell, std::uint64_t begin,
+  // The slice of `slices` even ones in which a cell begins, and whether it reaches beyond it.
+  [[nodiscard]] static std::uint32_t slice_at(const Cell& cell, std::uint32_t slices);
+  [[nodiscard]] static bool crosses_slices(const Cell& cell, std::uint32_t slices);
+  // The piece of a segment at a place of its own order.
+  [[nodiscard]] std::size_t piece_at(std::size_t segment, std::uint64_t offset) const;
+  [[nodiscard]] std::vector<Run> model_runs(std::size_t segment, std::uint64_t begin,
                                             std::uint64_t end) const;
-  // Runs of a part of a segment; `locate` gives the offset of a part's first stretch within the
-  // cell, and the distance between stretches, in the space asked for.
+  // Runs of a part of a segment; `locate` gives, for a part and its cell, the offset of the first
+  // stretch within the cell, and the distance between stretches, in the space asked for.
   template <class Locate>
-  [[nodiscard]] std::vector<Run> runs_of(const Cell& cell, std::uint64_t begin, std::uint64_t end,
-                                         const Locate& locate) const;
+  [[nodiscard]] std::vector<Run> runs_of(std::size_t segment, std::uint64_t begin,
+                                         std::uint64_t end, const Locate& locate) const;
 
+  ModelStructure structure_;
   std::vector<Layout> layouts_;
+  std::vector<LayoutGrid> grids_;           // by layout
+  std::vector<std::vector<Local>> locals_;  // by layout and family of its grid
   Bytes block_size_;
   std::vector<Part> parts_;
-  std::uint64_t divided_bytes_ = 0;
-  std::uint64_t replicated_bytes_ = 0;
+  std::vector<Cell> cells_;
   std::vector<Segment> segments_;
-  std::vector<Cell> cells_;                 // by segment
+  std::vector<std::vector<Piece>> pieces_;  // by segment, ascending
+  std::uint64_t entries_ = 0;               // of the segments' lists of shards
   std::vector<std::uint64_t> block_start_;  // offset of each block in its segment's own order
 };
 

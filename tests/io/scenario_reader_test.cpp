@@ -49,7 +49,7 @@ TEST(ScenarioReader, ReadsEveryKey) {
   EXPECT_EQ(s.model.value.text, "llama-3.1-70b");
   ASSERT_EQ(s.layouts.size(), 3U);
   EXPECT_EQ(s.layouts[1].name.text, "tp2");
-  EXPECT_EQ(s.layouts[1].tensor_parallel, 2U);
+  EXPECT_EQ(s.layouts[1].layout.tensor_parallel, 2U);
   ASSERT_EQ(s.groups.size(), 2U);
   EXPECT_EQ(s.groups[0].placement.patterns.size(), 2U);
   EXPECT_FALSE(s.groups[0].placement.by_node);

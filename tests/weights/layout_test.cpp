@@ -40,6 +40,31 @@ TEST(CutOf, NormsAndRoutersAreReplicated) {
   EXPECT_EQ(cut("model.layers.3.mlp.gate.weight", {8, 16}), TensorCut::Replicated);
 }
 
+// What compresses is copied, what expands is cut by heads, and scales follow their weights.
+TEST(CutOf, LatentAttention) {
+  const std::string attention = "model.layers.3.self_attn.";
+  const auto shape = std::vector<std::uint64_t>{16, 8};
+  for (const char* kind : {".weight", ".weight_scale_inv"}) {
+    EXPECT_EQ(cut((attention + "q_a_proj" + kind).c_str(), shape), TensorCut::Replicated);
+    EXPECT_EQ(cut((attention + "kv_a_proj_with_mqa" + kind).c_str(), shape), TensorCut::Replicated);
+    EXPECT_EQ(cut((attention + "q_b_proj" + kind).c_str(), shape), TensorCut::Rows);
+    EXPECT_EQ(cut((attention + "kv_b_proj" + kind).c_str(), shape), TensorCut::Rows);
+    EXPECT_EQ(cut((attention + "o_proj" + kind).c_str(), shape), TensorCut::Columns);
+  }
+  EXPECT_EQ(cut((attention + "kv_a_layernorm.weight").c_str(), {16}), TensorCut::Replicated);
+}
+
+TEST(CutOf, Experts) {
+  const std::string experts = "model.layers.3.mlp.experts.7.";
+  EXPECT_EQ(cut((experts + "gate_proj.weight").c_str(), {16, 8}), TensorCut::Rows);
+  EXPECT_EQ(cut((experts + "down_proj.weight_scale_inv").c_str(), {16, 8}), TensorCut::Columns);
+  EXPECT_EQ(cut("model.layers.3.mlp.gate.e_score_correction_bias", {16}), TensorCut::Replicated);
+  const std::string mixtral = "model.layers.3.block_sparse_moe.experts.7.";
+  EXPECT_EQ(cut((mixtral + "w1.weight").c_str(), {16, 8}), TensorCut::Rows);
+  EXPECT_EQ(cut((mixtral + "w2.weight").c_str(), {16, 8}), TensorCut::Columns);
+  EXPECT_EQ(cut((mixtral + "w3.weight").c_str(), {16, 8}), TensorCut::Rows);
+}
+
 TEST(CutOf, UnknownNamesByRank) {
   EXPECT_EQ(cut("what", {}), TensorCut::Replicated);
   EXPECT_EQ(cut("what.is.this", {16}), TensorCut::Replicated);

@@ -38,9 +38,9 @@ TEST(WeightMap, SegmentsAndRunsByHand) {
   EXPECT_THAT(map.segments()[0].shards, ElementsAre(Shards{0}));
   EXPECT_THAT(map.segments()[1].shards, ElementsAre(Shards{0, 1}));
   EXPECT_THAT(map.segments()[2].shards, ElementsAre(Shards{1}));
-  EXPECT_THAT(map.segments()[2].runs,
+  EXPECT_THAT(map.model_runs(SegmentId(2U)),
               ElementsAre(Piece{2048, 2048, 4096, 4}, Piece{24608, 8192, 0, 1}));
-  EXPECT_THAT(map.segments()[1].runs, ElementsAre(Piece{16384, 32, 0, 1}));
+  EXPECT_THAT(map.model_runs(SegmentId(1U)), ElementsAre(Piece{16384, 32, 0, 1}));
   // 16,384 bytes in blocks of at most 6,000: three, then the replicated one, then three.
   EXPECT_EQ(map.blocks(), 7U);
   EXPECT_EQ(map.bytes_of(BlockId(2U)), Bytes(16384 - 12000));
@@ -59,7 +59,7 @@ TEST(WeightMap, SegmentsAndRunsByHand) {
 TEST(WeightMap, OneShardIsOneSegment) {
   const WeightMap map(small(), {{"whole", 1}, {"also", 1}}, Bytes(4096));
   ASSERT_EQ(map.segments().size(), 1U);
-  EXPECT_THAT(map.segments()[0].runs, ElementsAre(Piece{0, 32800, 0, 1}));
+  EXPECT_THAT(map.model_runs(SegmentId(0U)), ElementsAre(Piece{0, 32800, 0, 1}));
   EXPECT_THAT(map.segments()[0].shards, ElementsAre(Shards{0}, Shards{0}));
   EXPECT_EQ(map.blocks(), 9U);
 }
