@@ -71,8 +71,8 @@ Oversubscription read_oversubscription(YamlMap& map, const char* spine_idle) {
   return both;
 }
 
-void join_upwards(FabricSite& site, const Feed& lower, std::vector<Feed*> upper, const Ratio& ratio,
-                  Time latency, const char* noun, const YamlValue& origin) {
+void join_upwards(FabricSite& site, const Feed& lower, const std::vector<Feed*>& upper,
+                  const Ratio& ratio, Time latency, const char* noun, const YamlValue& origin) {
   const WideRate each = share(lower, upper.size(), ratio, noun, origin);
   const std::uint64_t parts = lower.parts * ratio.in;  // at most 10^12: two levels
   const WideRate capacity = each / parts;
@@ -159,8 +159,8 @@ Tops add_cores(FabricSite& site, const ClosShape& shape,
     for (std::size_t s = 0; s < spines.size(); ++s) {
       std::vector<Feed*> joined;
       for (std::size_t c = 0; c < plane; ++c) joined.push_back(&cores[s * plane + c]);
-      join_upwards(site, spines[s], std::move(joined), shape.oversubscription.spine, shape.latency,
-                   "cores", shape.cores_origin);
+      join_upwards(site, spines[s], joined, shape.oversubscription.spine, shape.latency, "cores",
+                   shape.cores_origin);
     }
   }
   return tops;

@@ -42,8 +42,8 @@ struct Feed {
 
 // Joins `lower` to each of `upper` (which are called `noun`) and adds to what these receive; all
 // `lower` of the same `upper` must have the same `parts` and ratio. O(upper).
-void join_upwards(FabricSite& site, const Feed& lower, std::vector<Feed*> upper, const Ratio& ratio,
-                  Time latency, const char* noun, const YamlValue& origin);
+void join_upwards(FabricSite& site, const Feed& lower, const std::vector<Feed*>& upper,
+                  const Ratio& ratio, Time latency, const char* noun, const YamlValue& origin);
 
 // Pods with spines of their own, joined by cores.
 struct ClosShape {

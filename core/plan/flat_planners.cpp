@@ -1,8 +1,12 @@
 #include "core/plan/flat_planners.hpp"
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
+#include "core/plan/binomial_schedule.hpp"
 #include "core/plan/plan_builder.hpp"
 #include "core/plan/two_tree.hpp"
 
@@ -14,9 +18,9 @@ using Parents = std::vector<std::uint32_t>;
 
 // Joins each holder to its part of the relays by `parents_of(part size)`, then hangs the receivers
 // that may not serve under holders and relays in turn.
-template <class ParentsOf>
-void add_trees(const PlanSpace& space, PathChooser& paths, PlanBuilder& builder, StripeId stripe,
-               const BlockClass& c, const ParentsOf& parents_of) {
+template <class ParentsOf, class PathOf>
+void add_trees(const PlanSpace& space, PlanBuilder& builder, StripeId stripe, const BlockClass& c,
+               const ParentsOf& parents_of, const PathOf& path_of) {
   const std::vector<WorkerId> holders = serving_holders(space, c);
   const SplitReceivers receivers = split_receivers(space, c);
   const std::vector<WorkerId>& relays = receivers.relays;
@@ -28,15 +32,25 @@ void add_trees(const PlanSpace& space, PathChooser& paths, PlanBuilder& builder,
       return position == 0 ? holders[h] : relays[parts[h].first + position - 1];
     };
     for (std::uint32_t i = 1; i <= parts[h].count; ++i) {
-      builder.add_edge(stripe, at(i), at(parents[i]), paths.any(at(parents[i]), at(i)));
+      builder.add_edge(stripe, at(i), at(parents[i]), path_of(at(parents[i]), at(i)));
     }
   }
   std::vector<WorkerId> sources = relays.empty() ? holders : relays;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const WorkerId parent = sources[i * sources.size() / leaves.size()];
-    builder.add_edge(stripe, leaves[i], parent, paths.any(parent, leaves[i]));
+    builder.add_edge(stripe, leaves[i], parent, path_of(parent, leaves[i]));
   }
 }
+
+// The same with a path of its own for each edge.
+template <class ParentsOf>
+void add_trees(const PlanSpace& space, PathChooser& paths, PlanBuilder& builder, StripeId stripe,
+               const BlockClass& c, const ParentsOf& parents_of) {
+  add_trees(space, builder, stripe, c, parents_of,
+            [&](WorkerId parent, WorkerId child) { return paths.any(parent, child); });
+}
+
+using PathOfPair = std::map<std::pair<WorkerId, WorkerId>, Path>;  // parent, child
 
 std::uint32_t classes_of(const PlanSpace& space) {
   return static_cast<std::uint32_t>(space.demand().classes.size());
@@ -77,6 +91,44 @@ Plan plan_chain(const PlanSpace& space) {
       for (std::uint32_t i = 1; i <= n; ++i) parents[i] = i - 1;
       return parents;
     });
+  }
+  return std::move(builder).finish();
+}
+
+Plan plan_binomial(const PlanSpace& space) {
+  PlanBuilder builder(space);
+  PathChooser paths(space);
+  for (std::uint32_t k = 0; k < classes_of(space); ++k) {
+    const BlockClass& c = space.demand().classes[k];
+    const std::uint32_t blocks = block_count(c);
+    std::uint32_t period = 1;
+    for (const Part& part :
+         equal_parts(split_receivers(space, c).relays.size(), serving_holders(space, c).size())) {
+      period = std::lcm(period, BinomialSchedule(part.count + 1, blocks).period());
+    }
+    const std::uint32_t last = blocks - 1;
+    PathOfPair path_of_pair;
+    for (std::uint32_t b = 0; b < std::min(period, last) + 1; ++b) {
+      const bool of_its_own = b == std::min(period, last);
+      const StripeId stripe =
+          builder.add_stripe(ClassId(k), of_its_own ? BlockSelection{last, 1, blocks}
+                                                    : BlockSelection{b, period, last});
+      add_trees(
+          space, builder, stripe, c,
+          [&](std::uint32_t n) {
+            const BinomialSchedule schedule(n + 1, blocks);
+            Parents parents(n + 1, 0);
+            for (std::uint32_t i = 1; i <= n; ++i) {
+              parents[i] = schedule.parent(i, of_its_own ? last : b);
+            }
+            return parents;
+          },
+          [&](WorkerId parent, WorkerId child) {
+            const auto [known, is_new] = path_of_pair.try_emplace({parent, child});
+            if (is_new) known->second = paths.any(parent, child);
+            return known->second;
+          });
+    }
   }
   return std::move(builder).finish();
 }

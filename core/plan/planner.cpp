@@ -15,10 +15,13 @@
 namespace holdfast {
 namespace {
 
-constexpr std::array kNamed{
-    std::pair{Policy::Star, "star"},        std::pair{Policy::Chain, "chain"},
-    std::pair{Policy::TwoTree, "two_tree"}, std::pair{Policy::Hierarchical, "hierarchical"},
-    std::pair{Policy::Greedy, "greedy"},    std::pair{Policy::Auto, "auto"}};
+constexpr std::array kNamed{std::pair{Policy::Star, "star"},
+                            std::pair{Policy::Chain, "chain"},
+                            std::pair{Policy::Binomial, "binomial"},
+                            std::pair{Policy::TwoTree, "two_tree"},
+                            std::pair{Policy::Hierarchical, "hierarchical"},
+                            std::pair{Policy::Greedy, "greedy"},
+                            std::pair{Policy::Auto, "auto"}};
 
 Plan plan_by(Policy policy, const PlanSpace& space) {
   switch (policy) {
@@ -26,6 +29,8 @@ Plan plan_by(Policy policy, const PlanSpace& space) {
       return plan_star(space);
     case Policy::Chain:
       return plan_chain(space);
+    case Policy::Binomial:
+      return plan_binomial(space);
     case Policy::TwoTree:
       return plan_two_tree(space);
     case Policy::Greedy:

@@ -12,7 +12,7 @@
 
 namespace holdfast {
 
-enum class Policy { Star, Chain, TwoTree, Hierarchical, Greedy, Auto };
+enum class Policy { Star, Chain, Binomial, TwoTree, Hierarchical, Greedy, Auto };
 
 [[nodiscard]] const char* to_string(Policy policy);  // "star", "two_tree", ...
 [[nodiscard]] std::vector<std::string> policy_names();

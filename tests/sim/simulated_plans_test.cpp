@@ -18,7 +18,8 @@ using testing_support::make_cluster;
 using testing_support::random_demand;
 using testing_support::random_shape;
 
-constexpr std::array kPolicies{Policy::Star, Policy::Chain, Policy::TwoTree, Policy::Hierarchical};
+constexpr std::array kPolicies{Policy::Star, Policy::Chain, Policy::Binomial, Policy::TwoTree,
+                               Policy::Hierarchical};
 
 TEST(SimulatedPlans, DeliverEverythingAndNeverBeatTheBound) {
   double best = 0;
