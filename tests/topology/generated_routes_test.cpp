@@ -187,5 +187,33 @@ TEST(GeneratedRoutes, SharedNics) {
   }
 }
 
+TEST(GeneratedRoutes, EightGpusOnTwoNics) {
+  const Topology t = parse_topology(R"(format: 1
+name: t
+hosts:
+  two-nics:
+    gpus: {count: 8, memory: 80GB, digest_rate: 2TB/s}
+    nics: {count: 2, rate: 400Gbps}
+    memory: {size: 1TB, rate: 200GB/s, latency: 100ns, digest_rate: 100GB/s}
+    pcie:
+      rate: 55GB/s
+      latency: 250ns
+      sockets: 2
+      socket_link: {rate: 100GB/s, latency: 200ns}
+      switches: 2
+cluster:
+  hosts: {template: two-nics, count: 4}
+  fat_tree: {hosts_per_rack: 2, leaves_per_rack: 2, spines_per_pod: 2, latency: 1us}
+)",
+                                    "t.yaml");
+  const Router router(t);
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const NodeId node = t.find_node("h3.gpu" + std::to_string(gpu));
+    EXPECT_EQ(router.nics(node).front(), t.find_node("h3.nic" + std::to_string(gpu / 4)));
+  }
+  EXPECT_TRUE(t.find_link("h3.nic1--rack1.leaf1").valid());
+  EXPECT_EQ(Routes(t, "h0", 0, "h3", 1).choices, 2U);
+}
+
 }  // namespace
 }  // namespace holdfast
