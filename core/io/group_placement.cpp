@@ -1,6 +1,7 @@
 // Names to endpoints, endpoints to replicas.
 #include <algorithm>
 #include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -26,7 +27,8 @@ struct Lookup {
   NodeKind kind;
   bool nodes;
   bool domains;
-  std::vector<char> chosen;  // by node
+  std::vector<char> chosen;                      // by node
+  std::vector<std::string>* warnings = nullptr;  // if somebody wants them
 
   void take_node(NodeId id) { chosen[id.index()] = 1; }
 
@@ -80,15 +82,16 @@ struct Lookup {
            fmt::format("no {} is called '{}'{}", what(), name, suggestion(name, known())));
   }
 
-  void take_pattern(const NamePattern& pattern) {
-    bool matched = false;
+  void take_pattern(const NamePattern& pattern, const Place& place) {
+    std::vector<std::string_view> matched;
     bool any = false;
     if (nodes) {
       const auto all = topology.nodes();
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (all[i].kind == kind && pattern.matches(all[i].name)) {
           take_node(NodeId(i));
-          matched = any = true;
+          matched.push_back(all[i].name);
+          any = true;
         }
       }
     }
@@ -96,18 +99,26 @@ struct Lookup {
       const auto all = topology.domains();
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (pattern.matches(all[i].name)) {
-          matched = true;
+          matched.push_back(all[i].name);
           any = take_domain(DomainId(i)) || any;
         }
       }
     }
-    if (!matched) {
+    if (matched.empty()) {
       refuse(ErrorCode::UnknownName, fmt::format("'{}' matches no {}{}", pattern.text(), what(),
                                                  suggestion(pattern.text(), known())));
     }
     if (!any) {
       refuse(ErrorCode::BadValue, fmt::format("nothing that '{}' matches has a {}", pattern.text(),
                                               word_for(group.placement.on)));
+    }
+    if (warnings == nullptr) {
+      return;
+    }
+    for (const NamePattern::Unused& unused : pattern.unused(matched)) {
+      warnings->push_back(fmt::format(
+          "{}: group '{}': '{}' names more than there is: no {} has {} of '{}'", to_string(place),
+          group.name.text, pattern.text(), what(), unused.numbers, unused.bracket));
     }
   }
 
@@ -165,32 +176,40 @@ void refuse_straddling(const ScenarioGroup& group, std::span<const NodeId> repli
 
 }  // namespace
 
-std::vector<NodeId> endpoints_of(const ScenarioGroup& group, const Topology& topology,
-                                 std::size_t* down) {
+Endpoints endpoints_of(const ScenarioGroup& group, const Topology& topology,
+                       std::vector<std::string>* warnings) {
   const GroupPlacement& placement = group.placement;
   Lookup lookup{group,
                 topology,
                 kind_of(placement.on),
                 placement.by_node || placement.on == PlacedOn::HostMemory,
                 !placement.by_node || placement.on == PlacedOn::HostMemory,
-                std::vector<char>(topology.nodes().size(), 0)};
-  for (const NamePattern& pattern : placement.patterns) {
+                std::vector<char>(topology.nodes().size(), 0),
+                warnings};
+  for (std::size_t i = 0; i < placement.patterns.size(); ++i) {
+    const NamePattern& pattern = placement.patterns[i];
     if (pattern.literal()) {
       lookup.take_literal(pattern.text());
     } else {
-      lookup.take_pattern(pattern);
+      lookup.take_pattern(pattern, placement.pattern_places[i]);
     }
   }
-  std::vector<NodeId> endpoints;
+  Endpoints endpoints;
   for (std::size_t i = 0; i < lookup.chosen.size(); ++i) {
     if (lookup.chosen[i] == 0) continue;
     if (topology.nodes()[i].up) {
-      endpoints.emplace_back(i);
-    } else if (down != nullptr) {
-      ++*down;
+      endpoints.nodes.emplace_back(i);
+    } else {
+      ++endpoints.down;
     }
   }
-  if (endpoints.empty()) {
+  if (endpoints.down > 0 && warnings != nullptr) {
+    warnings->push_back(
+        fmt::format("{}: group '{}': {} of the endpoints that it is placed on are "
+                    "down and left out",
+                    to_string(placement.place), group.name.text, endpoints.down));
+  }
+  if (endpoints.nodes.empty()) {
     lookup.refuse(ErrorCode::BadValue,
                   fmt::format("every {} that it is placed on is down", word_for(placement.on)));
   }
@@ -199,10 +218,8 @@ std::vector<NodeId> endpoints_of(const ScenarioGroup& group, const Topology& top
 
 std::vector<std::vector<NodeId>> replicas_of(const ScenarioGroup& group,
                                              const ScenarioLayout& layout, const Topology& topology,
-                                             std::size_t* down) {
-  std::size_t left_out = 0;
-  std::vector<NodeId> endpoints = endpoints_of(group, topology, &left_out);
-  if (down != nullptr) *down = left_out;
+                                             std::vector<std::string>* warnings) {
+  auto [endpoints, left_out] = endpoints_of(group, topology, warnings);
   std::vector<std::uint32_t> chosen_in(topology.domains().size(), 0);
   for (const NodeId node : endpoints) {
     ++chosen_in[topology.around(node, Level::Host).index()];

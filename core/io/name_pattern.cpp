@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -15,11 +16,45 @@ bool read_number(std::string_view text, std::uint64_t& value) {
   return code == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
+// The numbers of the spans that are not in use, "3" or "3-5", ascending.
+std::string missing_numbers(std::vector<std::pair<std::uint64_t, std::uint64_t>> spans,
+                            std::vector<std::uint64_t> used) {
+  constexpr std::size_t kMostSpans = 10;
+  std::sort(spans.begin(), spans.end());
+  std::sort(used.begin(), used.end());
+  std::vector<std::string> parts;
+  std::uint64_t next = 0;  // the first number that no span before has covered
+  for (const auto& [first, last] : spans) {
+    // Numbers go up to the greatest of 64 bits: nothing below counts beyond `last`.
+    for (std::uint64_t at = std::max(first, next); at <= last && parts.size() <= kMostSpans; ++at) {
+      const auto found = std::lower_bound(used.begin(), used.end(), at);
+      const bool there = found != used.end() && *found <= last;
+      if (!there || *found > at) {
+        const std::uint64_t end = there ? *found - 1 : last;
+        parts.push_back(end == at ? fmt::format("{}", at) : fmt::format("{}-{}", at, end));
+      }
+      at = there ? *found : last;
+      if (at == last) {
+        break;
+      }
+    }
+    if (last == std::numeric_limits<std::uint64_t>::max()) {
+      break;
+    }
+    next = std::max(next, last + 1);
+  }
+  if (parts.size() > kMostSpans) {
+    parts.back() = "...";
+  }
+  return fmt::format("{}", fmt::join(parts, ","));
+}
+
 }  // namespace
 
 Parsed<NamePattern::Token> NamePattern::parse_number(std::string_view inside) {
   Token token;
   token.kind = Kind::Number;
+  token.text = fmt::format("[{}]", inside);
   while (true) {
     const std::size_t comma = inside.find(',');
     const std::string_view item = inside.substr(0, comma);
@@ -125,21 +160,25 @@ void NamePattern::advance(const Token& token, std::string_view name, const std::
           }
         }
         break;
-      case Kind::Number: {
-        std::uint64_t value = 0;
-        for (std::size_t end = at; end < name.size() && end < at + 19; ++end) {
-          if (name[end] < '0' || name[end] > '9' || (end == at + 1 && name[at] == '0')) {
-            break;
-          }
-          value = value * 10 + static_cast<std::uint64_t>(name[end] - '0');
-          for (const auto& [first, last] : token.spans) {
-            if (first <= value && value <= last) {
-              to[end + 1] = 1;
-            }
-          }
-        }
+      case Kind::Number:
+        numbers_at(token, name, at, [&](std::size_t end, std::uint64_t) { to[end] = 1; });
         break;
-      }
+    }
+  }
+}
+
+template <class Take>
+void NamePattern::numbers_at(const Token& token, std::string_view name, std::size_t at,
+                             const Take& take) {
+  std::uint64_t value = 0;
+  for (std::size_t end = at; end < name.size() && end < at + 19; ++end) {
+    if (name[end] < '0' || name[end] > '9' || (end == at + 1 && name[at] == '0')) {
+      return;
+    }
+    value = value * 10 + static_cast<std::uint64_t>(name[end] - '0');
+    const auto has = [&](const auto& span) { return span.first <= value && value <= span.second; };
+    if (std::any_of(token.spans.begin(), token.spans.end(), has)) {
+      take(end + 1, value);
     }
   }
 }
@@ -153,14 +192,53 @@ bool NamePattern::matches(std::string_view name) const {
       name.substr(0, tokens_.front().text.size()) != tokens_.front().text) {
     return false;
   }
+  return matches_from(0, name, 0);
+}
+
+bool NamePattern::matches_from(std::size_t token, std::string_view name, std::size_t at) const {
   std::vector<char> from(name.size() + 1, 0);
   std::vector<char> to(name.size() + 1, 0);
-  from[0] = 1;
-  for (const Token& token : tokens_) {
-    advance(token, name, from, to);
+  from[at] = 1;
+  for (; token < tokens_.size(); ++token) {
+    advance(tokens_[token], name, from, to);
     from.swap(to);
   }
   return from[name.size()] != 0;
+}
+
+std::vector<NamePattern::Unused> NamePattern::unused(
+    const std::vector<std::string_view>& names) const {
+  std::vector<std::vector<std::uint64_t>> used(tokens_.size());
+  for (const std::string_view name : names) {
+    std::vector<char> from(name.size() + 1, 0);
+    std::vector<char> to(name.size() + 1, 0);
+    from[0] = 1;
+    for (std::size_t t = 0; t < tokens_.size(); ++t) {
+      for (std::size_t at = 0; tokens_[t].kind == Kind::Number && at < name.size(); ++at) {
+        if (from[at] == 0) {
+          continue;
+        }
+        numbers_at(tokens_[t], name, at, [&](std::size_t end, std::uint64_t value) {
+          if (matches_from(t + 1, name, end)) {
+            used[t].push_back(value);
+          }
+        });
+      }
+      advance(tokens_[t], name, from, to);
+      from.swap(to);
+    }
+  }
+  std::vector<Unused> result;
+  for (std::size_t t = 0; t < tokens_.size(); ++t) {
+    if (tokens_[t].kind != Kind::Number) {
+      continue;
+    }
+    std::string missing = missing_numbers(tokens_[t].spans, std::move(used[t]));
+    if (!missing.empty()) {
+      result.push_back({tokens_[t].text, std::move(missing)});
+    }
+  }
+  return result;
 }
 
 }  // namespace holdfast

@@ -55,6 +55,7 @@ struct GroupPlacement {
   PlacedOn on = PlacedOn::Gpus;
   bool by_node = false;  // `gpus`: the patterns name GPUs; otherwise domains (or host memories)
   std::vector<NamePattern> patterns;
+  std::vector<Place> pattern_places;  // of each
   Place place;
 };
 

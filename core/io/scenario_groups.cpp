@@ -30,6 +30,7 @@ void add_patterns(const YamlValue& value, GroupPlacement& placement) {
       item.refuse(ErrorCode::BadValue, pattern.error());
     }
     placement.patterns.push_back(std::move(*pattern));
+    placement.pattern_places.push_back(item.place());
   }
   placement.place = items.front().place();
 }

@@ -88,14 +88,7 @@ class UpdateMaker {
     workers_.resize(scenario_.groups.size());
     for (std::size_t g = 0; g < scenario_.groups.size(); ++g) {
       const ScenarioGroup& group = scenario_.groups[g];
-      std::size_t down = 0;
-      workers_[g] = replicas_of(group, scenario_.layouts[group.layout], topology_, &down);
-      if (down > 0) {
-        task_.warnings.push_back(
-            fmt::format("{}: group '{}': {} of the endpoints that it is placed "
-                        "on are down and left out",
-                        to_string(group.placement.place), group.name.text, down));
-      }
+      workers_[g] = replicas_of(group, scenario_.layouts[group.layout], topology_, &task_.warnings);
       if (uses_[g] == 0) {
         continue;
       }

@@ -47,15 +47,19 @@ struct UpdateTask {
 // The block size that the scenario's options mean for a model of that size.
 [[nodiscard]] Bytes block_size_of(const ScenarioOptions& options, Bytes model);
 
-// The endpoints that a group's placement names, ascending, without those that are down; how many
-// these are goes to `down`. Throws Error(UnknownName, BadValue).
-[[nodiscard]] std::vector<NodeId> endpoints_of(const ScenarioGroup& group, const Topology& topology,
-                                               std::size_t* down = nullptr);
+struct Endpoints {
+  std::vector<NodeId> nodes;  // ascending, without those that are down
+  std::size_t down = 0;
+};
+
+// The endpoints that a group's placement names. Endpoints that are down and numbers of a pattern
+// that nothing has go to `warnings`, with their places. Throws Error(UnknownName, BadValue).
+[[nodiscard]] Endpoints endpoints_of(const ScenarioGroup& group, const Topology& topology,
+                                     std::vector<std::string>* warnings = nullptr);
 
 // The workers of each replica of a group. Throws Error(BadValue) where they do not divide.
-[[nodiscard]] std::vector<std::vector<NodeId>> replicas_of(const ScenarioGroup& group,
-                                                           const ScenarioLayout& layout,
-                                                           const Topology& topology,
-                                                           std::size_t* down = nullptr);
+[[nodiscard]] std::vector<std::vector<NodeId>> replicas_of(
+    const ScenarioGroup& group, const ScenarioLayout& layout, const Topology& topology,
+    std::vector<std::string>* warnings = nullptr);
 
 }  // namespace holdfast

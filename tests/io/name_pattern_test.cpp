@@ -53,6 +53,31 @@ TEST(NamePattern, MatchesWhatItSays) {
   }
 }
 
+std::string unused(const char* text, const std::vector<std::string_view>& names) {
+  std::string result;
+  for (const auto& [bracket, numbers] : NamePattern::parse(text)->unused(names)) {
+    result += bracket + ": " + numbers + "; ";
+  }
+  return result;
+}
+
+TEST(NamePattern, KnowsWhichNumbersNoNameHas) {
+  EXPECT_EQ(unused("h[1-3]", {"h1", "h2", "h3"}), "");
+  EXPECT_EQ(unused("h[1-99]", {"h1", "h2", "h31"}), "[1-99]: 3-30,32-99; ");
+  EXPECT_EQ(unused("h[7,0-3,2-5]", {"h0", "h2", "h5"}), "[7,0-3,2-5]: 1,3,4,7; ");
+  EXPECT_EQ(unused("h[0-3].gpu*", {"h1.gpu0", "h1.gpu1", "h3.gpu0"}), "[0-3]: 0,2; ");
+  EXPECT_EQ(unused("dc[0-1].h[0-2]", {"dc0.h0", "dc0.h1", "dc1.h0"}), "[0-2]: 2; ");
+  EXPECT_EQ(unused("dc[0-2].h[0-2]", {"dc0.h0", "dc1.h2"}), "[0-2]: 2; [0-2]: 1; ");
+  // A number counts as there if the name can be read so.
+  EXPECT_EQ(unused("h[1-11]1", {"h11", "h111"}), "[1-11]: 2-10; ");
+  EXPECT_EQ(unused("h[0-18446744073709551615]", {"h0"}),
+            "[0-18446744073709551615]: 1-18446744073709551615; ");
+  std::vector<std::string_view> odd{"h1", "h3", "h5", "h7", "h9"};
+  EXPECT_EQ(unused("h[0-30]", odd), "[0-30]: 0,2,4,6,8,10-30; ");
+  EXPECT_EQ(unused("h[0,2,4,6,8,10,12,14,16,18,20,22]", {"h22"}),
+            "[0,2,4,6,8,10,12,14,16,18,20,22]: 0,2,4,6,8,10,12,14,16,18,...; ");
+}
+
 TEST(NamePattern, KnowsPlainNames) {
   EXPECT_TRUE(NamePattern::parse("h3.gpu0")->literal());
   EXPECT_FALSE(NamePattern::parse("h*")->literal());

@@ -197,6 +197,19 @@ TEST(ScenarioUpdate, WarnsOfTrainersThatReceive) {
   EXPECT_THAT(task.warnings, ElementsAre(HasSubstr("its waiting is in no stall")));
 }
 
+TEST(ScenarioUpdate, WarnsOfNumbersThatNothingHas) {
+  const UpdateTask task = update_of(
+      "  trainer: {place: {hosts: h0}, layout: tp4}\n"
+      "  rollout: {place: {hosts: [h1, 'h[2-9]']}, layout: tp4}\n"
+      "  idle: {place: {gpus: 'h[3-4].gpu[0-3]'}, layout: tp4}\n",
+      kHolders + kBlocks);
+  EXPECT_THAT(task.warnings,
+              ElementsAre("s.yaml:11:33: group 'rollout': 'h[2-9]' names more than there is: no "
+                          "domain has 4-9 of '[2-9]'",
+                          "s.yaml:12:24: group 'idle': 'h[3-4].gpu[0-3]' names more than there is: "
+                          "no GPU has 4 of '[3-4]'"));
+}
+
 struct Wrong {
   const char* what;
   const char* trainer;
