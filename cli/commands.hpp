@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/console.hpp"
 
@@ -36,6 +37,13 @@ struct CheckArguments {
   bool json = false;
 };
 [[nodiscard]] ExitStatus check_plan(const CheckArguments& arguments);
+
+struct CompareArguments {
+  std::vector<std::string> folders;
+  std::size_t top = 5;  // links of each run to show
+  bool json = false;
+};
+[[nodiscard]] ExitStatus compare_results(const CompareArguments& arguments);
 
 struct TopoArguments {
   std::string file;

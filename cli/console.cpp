@@ -62,8 +62,13 @@ std::string wrapped(std::string_view text, std::size_t width) {
   std::string result;
   std::size_t column = 0;
   while (!text.empty()) {
-    const std::size_t space = text.find_first_of(" \n");
-    const std::string word = printable(text.substr(0, space));
+    std::size_t end = text.find_first_of(" \n");
+    // The direction of a link stays with its name.
+    while (end != std::string_view::npos && end + 1 < text.size() &&
+           (text[end + 1] == '>' || text[end + 1] == '<')) {
+      end = text.find_first_of(" \n", end + 1);
+    }
+    const std::string word = printable(text.substr(0, end));
     if (!word.empty()) {
       if (column > 0 && column + 1 + word.size() > width) {
         result += '\n';
@@ -75,7 +80,7 @@ std::string wrapped(std::string_view text, std::size_t width) {
       result += word;
       column += word.size();
     }
-    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
   return result;
 }

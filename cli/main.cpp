@@ -18,6 +18,7 @@ struct Arguments {
   SimulateArguments simulate;
   PlanArguments plan;
   CheckArguments check;
+  CompareArguments compare;
   TopoArguments topo;
 };
 
@@ -51,6 +52,15 @@ void add_check(CLI::App& app, CheckArguments& to) {
   command->add_flag("--json", to.json, "Print the answer as JSON");
 }
 
+void add_compare(CLI::App& app, CompareArguments& to) {
+  CLI::App* command =
+      app.add_subcommand("compare", "Put results side by side and say what limits each run");
+  command->add_option("DIR", to.folders, "Folders that simulate --out wrote")->required();
+  command->add_option("--top", to.top, "How many links of each run to show")
+      ->check(CLI::Range(1, 1'000));
+  command->add_flag("--json", to.json, "Print the answer as JSON");
+}
+
 CLI::App* add_topo(CLI::App& app, TopoArguments& to) {
   CLI::App* command = app.add_subcommand("topo", "Look at topologies");
   command->require_subcommand(1);
@@ -71,6 +81,9 @@ ExitStatus run(const CLI::App& app, const Arguments& arguments) {
   if (app.got_subcommand("check")) {
     return check_plan(arguments.check);
   }
+  if (app.got_subcommand("compare")) {
+    return compare_results(arguments.compare);
+  }
   return show_topology(arguments.topo);
 }
 
@@ -83,6 +96,7 @@ ExitStatus guarded(int argc, char** argv) {
   add_simulate(app, arguments.simulate);
   add_plan(app, arguments.plan);
   add_check(app, arguments.check);
+  add_compare(app, arguments.compare);
   add_topo(app, arguments.topo);
   try {
     app.parse(argc, argv);

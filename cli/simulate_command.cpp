@@ -99,7 +99,10 @@ void carry_out_online(const Task& task, Policy policy, sim::SimulationOptions& o
   note_plan(*plan, record);
   if (record.failure) return;
   const auto refused = check(*plan, task.update.demand, task.router);
-  if (refused.empty()) return;
+  if (refused.empty()) {
+    record.shape = shape_of(*plan, task.update.demand, task.router);
+    return;
+  }
   print_refused(policy, refused);
   record.failure = "internal error: the checker refuses what was done: " + refused.front().message;
 }
@@ -126,6 +129,7 @@ void carry_out(const Task& task, Policy policy, const SimulateArguments& argumen
         "internal error: the checker refuses the plan: " + checked.refused.front().message;
     return;
   }
+  record.shape = shape_of(checked.planned.plan, task.update.demand, task.router);
   // A slow link makes a slow run, not a failed one: only what takes many times as long as predicted
   // is given up.
   constexpr std::int64_t kPatience = 10;

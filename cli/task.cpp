@@ -92,17 +92,11 @@ std::string heading(const Task& task) {
 
 std::string describe_bound(const Task& task) {
   const Cut& cut = task.bound.cut;
-  std::string through = "must be served";
-  if (cut.kind == CutKind::Digest) {
-    through = "must be verified";
-  } else if (!cut.channels.empty()) {
-    const std::string first = task.loaded.topology.channel_name(cut.channels.front());
-    through = cut.channels.size() == 1
-                  ? fmt::format("must cross '{}'", first)
-                  : fmt::format("must cross {} links ('{}' and so on)", cut.channels.size(), first);
-  }
-  return fmt::format("No plan takes less than {}: {} for {} {}, at {}.", rounded(cut.time),
-                     rounded(cut.bytes), sink_of(task.context()), through, rounded(cut.capacity));
+  const std::string first =
+      cut.channels.empty() ? "" : task.loaded.topology.channel_name(cut.channels.front());
+  return fmt::format("No plan takes less than {}: {}.", rounded(cut.time),
+                     cut_words(to_string(cut.kind), cut.bytes, sink_of(task.context()), first,
+                               cut.channels.size(), cut.capacity));
 }
 
 std::string percent(const std::optional<double>& share) {

@@ -76,26 +76,6 @@ std::string quoted_list(const std::vector<PlacedPattern>& patterns) {
   return text;
 }
 
-bool is_of(TrafficKind kind, const Link& link, const Topology& topology) {
-  const bool nic =
-      topology.node(link.a).kind == NodeKind::Nic || topology.node(link.b).kind == NodeKind::Nic;
-  switch (kind) {
-    case TrafficKind::Nic:
-      return link.kind == LinkKind::Fabric && nic;
-    case TrafficKind::Uplink:
-      return link.kind == LinkKind::Fabric && !nic;
-    case TrafficKind::Wan:
-      return link.kind == LinkKind::Wan;
-    case TrafficKind::NvLink:
-      return link.kind == LinkKind::NvLink;
-    case TrafficKind::Pcie:
-      return link.kind == LinkKind::Pcie;
-    case TrafficKind::Memory:
-      return link.kind == LinkKind::Memory;
-  }
-  return false;
-}
-
 [[noreturn]] void refuse_unknown(const PlacedPattern& placed, const char* what,
                                  const std::vector<std::string>& known) {
   const std::string& text = placed.pattern.text();
@@ -180,6 +160,24 @@ const char* to_string(TrafficKind kind) {
   return "unknown";
 }
 
+TrafficKind traffic_kind(const Link& link, const Topology& topology) {
+  switch (link.kind) {
+    case LinkKind::Wan:
+      return TrafficKind::Wan;
+    case LinkKind::NvLink:
+      return TrafficKind::NvLink;
+    case LinkKind::Pcie:
+      return TrafficKind::Pcie;
+    case LinkKind::Memory:
+      return TrafficKind::Memory;
+    case LinkKind::Fabric:
+      break;
+  }
+  const bool nic =
+      topology.node(link.a).kind == NodeKind::Nic || topology.node(link.b).kind == NodeKind::Nic;
+  return nic ? TrafficKind::Nic : TrafficKind::Uplink;
+}
+
 std::string to_string(const OtherTraffic& traffic) {
   std::string text = traffic.kind ? to_string(*traffic.kind) : "links";
   if (!traffic.at.empty()) {
@@ -221,7 +219,7 @@ std::vector<LinkId> links_of(const OtherTraffic& traffic, const Topology& topolo
   std::vector<LinkId> chosen;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const Link& link = links[i];
-    const bool fits = (!traffic.kind || is_of(*traffic.kind, link, topology)) &&
+    const bool fits = (!traffic.kind || traffic_kind(link, topology) == *traffic.kind) &&
                       (at.empty() || at[link.a.index()] != 0 || at[link.b.index()] != 0) &&
                       (called.empty() || called[i] != 0);
     if (fits) {

@@ -40,6 +40,9 @@ struct PlacedPattern {
   Place place;
 };
 
+// What kind a link is of.
+[[nodiscard]] TrafficKind traffic_kind(const Link& link, const Topology& topology);
+
 struct OtherTraffic {
   std::optional<TrafficKind> kind;
   std::vector<PlacedPattern> links;

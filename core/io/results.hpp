@@ -13,12 +13,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/io/scenario_update.hpp"
 #include "core/plan/bound.hpp"
+#include "core/plan/plan_shape.hpp"
 #include "core/topology/topology.hpp"
 
 namespace holdfast {
@@ -61,6 +63,7 @@ struct RunRecord {
   Hash128 plan;
   std::uint64_t stripes = 0;
   std::uint64_t edges = 0;
+  PlanShape shape;
   std::optional<Time> predicted;  // by the cost model; nothing for a policy without a plan
   Time makespan;                  // without meaning where the run failed
   std::vector<Time> completed;    // by worker; zero for one that misses nothing
@@ -92,6 +95,12 @@ struct ResultsContext {
 
 // Whom the bound's cut is about, with the scenario's names: a worker, replica or domain.
 [[nodiscard]] std::string sink_of(const ResultsContext& context);
+
+// What a cut says, for people: "141 GB for h1 must cross 8 links ('x' and so on), at 400 GB/s".
+// `first`: one of the channels, `channels`: how many; a cut without any is about serving, or, with
+// kind "digest", about verifying.
+[[nodiscard]] std::string cut_words(std::string_view kind, Bytes bytes, std::string_view sink,
+                                    std::string_view first, std::uint64_t channels, Rate capacity);
 
 // Seconds as the nearest double of the exact decimal.
 [[nodiscard]] double exact_seconds(Time time);

@@ -1,9 +1,11 @@
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "core/io/program_version.hpp"
 #include "core/io/results.hpp"
+#include "core/io/results_detail.hpp"
 #include "core/io/run_figures.hpp"
 
 namespace holdfast {
@@ -92,7 +94,12 @@ Json inputs_json(const ResultsContext& context) {
   return json;
 }
 
-Json run_json(const ResultsContext& context, const PayloadBytes& minimum, const RunRecord& run) {
+struct Minimum {
+  PayloadBytes payload;
+  MinimumCrossings crossings;
+};
+
+Json run_json(const ResultsContext& context, const Minimum& minimum, const RunRecord& run) {
   const Demand& demand = context.task.demand;
   const bool done = !run.failure && run.makespan > Time();
   const double bound = exact_seconds(context.bound.time());
@@ -124,7 +131,7 @@ Json run_json(const ResultsContext& context, const PayloadBytes& minimum, const 
   json["stall_fraction"] = or_null(done ? stall.fraction() : std::nullopt);
 
   json["bytes_moved"] = bytes_json(run.moved);
-  json["bytes_minimum"] = bytes_json(minimum);
+  json["bytes_minimum"] = bytes_json(minimum.payload);
   json["wan_bytes"] = run.moved.wan.count();
 
   json["updates"] = Json::array({update_json(context, run)});
@@ -136,6 +143,7 @@ Json run_json(const ResultsContext& context, const PayloadBytes& minimum, const 
   json["stripes"] = run.stripes;
   json["edges"] = run.edges;
   json["deliveries"] = run.deliveries;
+  add_detail(json, detail_of(context, minimum.crossings, run));
   json["blocks"] = demand.block_bytes.size();
   json["block_size"] = demand.block_size.count();
   json["verify"] = demand.verify;
@@ -153,6 +161,18 @@ std::string sink_of(const ResultsContext& context) {
   }
   const DemandWorker& worker = context.task.demand.workers[cut.receivers.front().index()];
   return context.task.replicas[worker.group].name;
+}
+
+std::string cut_words(std::string_view kind, Bytes bytes, std::string_view sink,
+                      std::string_view first, std::uint64_t channels, Rate capacity) {
+  std::string through = "must be served";
+  if (kind == to_string(CutKind::Digest)) {
+    through = "must be verified";
+  } else if (channels > 0) {
+    through = channels == 1 ? fmt::format("must cross '{}'", first)
+                            : fmt::format("must cross {} links ('{}' and so on)", channels, first);
+  }
+  return fmt::format("{} for {} {}, at {}", rounded(bytes), sink, through, rounded(capacity));
 }
 
 double exact_seconds(Time time) {
@@ -175,7 +195,9 @@ Json plan_summary_json(const ResultsContext& context) {
 
 Json summary_json(const ResultsContext& context, std::span<const RunRecord> runs) {
   Json json = inputs_json(context);
-  const PayloadBytes minimum = minimum_bytes(context.topology, context.task.demand);
+  const Demand& demand = context.task.demand;
+  const Minimum minimum{minimum_bytes(context.topology, demand),
+                        minimum_crossings(context.topology, demand)};
   json["runs"] = Json::array();
   for (const RunRecord& run : runs) {
     json["runs"].push_back(run_json(context, minimum, run));

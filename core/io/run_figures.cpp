@@ -2,39 +2,9 @@
 
 #include <algorithm>
 
+#include "core/io/run_detail.hpp"
+
 namespace holdfast {
-namespace {
-
-// Bytes of the classes that each domain of a level misses, every class once a domain.
-Bytes entering(const Topology& topology, const Demand& demand, Level level) {
-  // The last class that was seen to be held, or to be counted, in a domain.
-  std::vector<std::size_t> mark(topology.domains().size(), demand.classes.size());
-  Bytes total;
-  for (std::size_t c = 0; c < demand.classes.size(); ++c) {
-    const BlockClass& block_class = demand.classes[c];
-    const Bytes bytes = bytes_of(demand, block_class);
-    const auto domain_of = [&](WorkerId worker) {
-      return topology.around(demand.workers[worker.index()].node, level);
-    };
-    for (const WorkerId holder : block_class.holders) {
-      const DomainId domain = domain_of(holder);
-      if (domain.valid() && demand.workers[holder.index()].may_serve) {
-        mark[domain.index()] = c;
-      }
-    }
-    for (const WorkerId receiver : block_class.receivers) {
-      const DomainId domain = domain_of(receiver);
-      if (domain.valid() && mark[domain.index()] != c) {
-        mark[domain.index()] = c;
-        total += bytes;
-      }
-    }
-  }
-  return total;
-}
-
-}  // namespace
-
 double GpuTime::seconds() const {
   return static_cast<double>(picoseconds) / 1e12;
 }
@@ -78,8 +48,11 @@ PayloadBytes minimum_bytes(const Topology& topology, const Demand& demand) {
   for (const Bytes missing : missing_bytes(demand)) {
     minimum.gpu += missing;
   }
-  minimum.nic = entering(topology, demand, Level::Host);
-  minimum.wan = entering(topology, demand, Level::Datacenter);
+  const MinimumCrossings crossings = minimum_crossings(topology, demand);
+  for (std::size_t i = 0; i < topology.domains().size(); ++i) {
+    if (topology.domains()[i].level == Level::Host) minimum.nic += crossings.in[i];
+    if (topology.domains()[i].level == Level::Datacenter) minimum.wan += crossings.in[i];
+  }
   return minimum;
 }
 

@@ -396,6 +396,111 @@ class CliTest(unittest.TestCase):
         for entry in answer["plans"]:
             self.assertGreaterEqual(entry["predicted_s"] * (1 + 1e-9), answer["bound_s"])
 
+    # -- compare ----------------------------------------------------------------------------------
+
+    def compare(self, *arguments):
+        """The answer for programs, validated."""
+        answer = json.loads(self.run_it("compare", *arguments, "--json").stdout)
+        if jsonschema is not None:
+            validate([answer], "compare")
+        return answer
+
+    def test_compare_says_what_limits(self):
+        out = self.path("out")
+        self.run_it("simulate", f"{SOURCE}/scenarios/quickstart.yaml", "--policy", "star,auto",
+                    "--out", out)
+        text = self.run_it("compare", out).stdout
+        flat = " ".join(text.split())
+        # The star: the trainer's NICs send every byte fifteen times.
+        self.assertIn("star: 6.7 % of the bound; most is lost to links that carry the same bytes "
+                      "several times", flat)
+        self.assertRegex(flat, r"the busiest link, 'h0\.nic\d--switch >' \(nic\), is busy for "
+                               r"5\.29 s, 100\.0 % of the makespan")
+        self.assertIn("2.12 TB leave host 'h0' (trainer[0]), 15.0 times the 141 GB that must", flat)
+        # The best plan: the cut, then the fill of the pipeline.
+        self.assertIn("auto: at the bound", flat)
+        self.assertIn("must cross 8 links", flat)
+        self.assertIn("the pipeline fills and drains", flat)
+        for line in text.splitlines():
+            self.assertEqual(line, line.rstrip())
+
+        star, auto = self.compare(out)["runs"]
+        self.assertEqual([limit["kind"] for limit in star["limits"]], ["sharing", "bound"])
+        self.assertEqual([limit["kind"] for limit in auto["limits"]], ["bound", "fill"])
+        for run in (star, auto):
+            self.assertAlmostEqual(sum(limit["share"] for limit in run["limits"]), 1, delta=0.02)
+            into_hosts = next(c for c in run["crossings"]
+                              if (c["level"], c["direction"]) == ("host", "in"))
+            self.assertEqual(into_hosts["bytes"], run["bytes_moved"]["nic"])
+            self.assertEqual(into_hosts["minimum"], run["bytes_minimum"]["nic"])
+
+    def test_compare_across_datacenters(self):
+        out = self.path("out")
+        scenario = f"{SOURCE}/scenarios/cross-datacenter.yaml"
+        self.run_it("simulate", scenario, "--policy", "chain,two_tree,auto", "--out", out)
+        chain, two_tree, auto = self.compare(out)["runs"]
+        self.assertEqual(chain["limits"][1]["kind"], "streams")
+        self.assertEqual(two_tree["limits"][1]["kind"], "sharing")
+        self.assertEqual(auto["limits"][0]["kind"], "bound")
+        for run in (chain, two_tree, auto):
+            self.assertEqual(run["busiest_links"][0]["kind"], "wan")
+            into = sum(c["bytes"] for c in run["crossings"]
+                       if (c["level"], c["direction"]) == ("datacenter", "in"))
+            self.assertEqual(into, run["bytes_moved"]["wan"])
+
+    def test_compare_puts_folders_side_by_side(self):
+        path = self.scenario("blocks_per_eighth: 8", "blocks_per_eighth: 8, jitter: 5%")
+        for seed in "34":
+            self.run_it("simulate", path, "--policy", "chain,star", "--seed", seed, "--out",
+                        self.path("seed" + seed))
+        both = [self.path("seed3"), self.path("seed4")]
+        done = self.run_it("compare", *both)
+        self.assertEqual(done.stderr, "")
+        for label in ("chain@seed3", "star@seed4"):
+            self.assertIn(label, done.stdout)
+        self.assertEqual([run["seed"] for run in self.compare(*both)["runs"]], [3, 3, 4, 4])
+        # Another machine is said so, and another question even more.
+        left = self.scenario("holders:", "other_traffic: [{kind: nic, share: 50%}]\nholders:")
+        self.run_it("simulate", left, "--policy", "chain", "--out", self.path("left"))
+        done = self.run_it("compare", both[0], self.path("left"))
+        self.assertIn("the topology (or what other traffic leaves of it)", done.stderr)
+        self.assertEqual(len(self.compare(both[0], self.path("left"))["warnings"]), 1)
+        other = self.scenario("name: small", "name: other")
+        self.run_it("simulate", other, "--policy", "chain", "--out", self.path("other"))
+        self.assertIn("different questions",
+                      self.run_it("compare", both[0], self.path("other")).stderr)
+
+    def test_compare_refuses_wrong_folders(self):
+        out = self.path("out")
+        self.run_it("simulate", self.scenario(), "--policy", "chain", "--out", out)
+        os.mkdir(self.path("empty"))
+        summary = self.read("out", "summary.json")
+        links = self.read("out", "links.csv")
+        cases = [
+            ([], "DIR"),
+            ([self.path("nowhere")], "no folder"),
+            ([self.path("s.yaml")], "no folder"),
+            ([self.path("empty")], "summary.json"),
+            ([out, self.path("nowhere")], "no folder"),
+            ([out, out + "/"], "named twice"),
+            ([out, "--top", "0"], "--top"),
+        ]
+        for arguments, message in cases:
+            done = self.run_it("compare", *arguments, status=2)
+            self.assertIn(message, done.stderr)
+            self.assertEqual(done.stdout, "")
+        for name, text, message in [
+                ("summary.json", summary.replace('"depth"', '"deep"'), r"at /runs/0\).*'depth'"),
+                ("summary.json", summary[:100], r"summary\.json:\d+:\d+ .*not well-formed"),
+                ("links.csv", links[:-5], r"links\.csv:\d+:\d+: .*middle of a row"),
+                ("links.csv", links.replace("chain,", "star,"), r"links\.csv: .*different runs")]:
+            self.write("out/summary.json", summary)
+            self.write("out/links.csv", links)
+            self.write("out/" + name, text)
+            done = self.run_it("compare", out, status=2)
+            self.assertRegex(done.stderr, message)
+            self.assertEqual(done.stdout, "")
+
     # -- topo -------------------------------------------------------------------------------------
 
     def test_topo_show(self):

@@ -1,0 +1,295 @@
+// What limits a run, for one constructed run of each kind.
+#include "core/io/compare.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include <fmt/format.h>
+
+namespace holdfast {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr Rate kRate(1'000'000'000);
+
+// 10 s, bound 10 s; one link, "h0.nic >", busy all the time: 10 GB in 10 bins.
+RunFigures at_the_bound() {
+  RunFigures run;
+  run.policy = "auto";
+  run.planner = "chain";
+  run.makespan = seconds(10);
+  run.bound = seconds(10);
+  run.cut = {"domain", "h1", Bytes(10'000'000'000), kRate, {"h0.nic >"}, 1};
+  run.blocks = 100;
+  run.block_size = Bytes(100'000'000);
+  run.detail.depth = 3;
+  BusyLink link;
+  link.link = "h0.nic >";
+  link.kind = "nic";
+  link.bytes = Bytes(10'000'000'000);
+  link.capacity = kRate;
+  link.usual = kRate;
+  link.streams = 4;
+  link.largest_stream = Bytes(2'500'000'000);
+  link.leaves = DomainCrossing{
+      "h0", Level::Host, "trainer[0]", Bytes(10'000'000'000), Bytes(10'000'000'000), kRate};
+  run.detail.busiest = {link};
+  run.links = {{"h0.nic >", kRate, link.bytes, std::vector<Bytes>(10, Bytes(1'000'000'000))}};
+  return run;
+}
+
+std::vector<LimitKind> kinds_of(const std::vector<Limit>& limits) {
+  std::vector<LimitKind> kinds;
+  for (const Limit& limit : limits) kinds.push_back(limit.kind);
+  return kinds;
+}
+
+TEST(Limits, TheBound) {
+  const RunFigures run = at_the_bound();
+  const auto limits = limits_of(run);
+  ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::Bound));
+  EXPECT_EQ(limits[0].time, seconds(10));
+  EXPECT_EQ(limits[0].share, 1);
+  EXPECT_THAT(limits[0].text, HasSubstr("10.0 GB for h1 must cross 'h0.nic >', at 1.00 GB/s"));
+  EXPECT_EQ(headline_of(run, limits), "at the bound (100.0 %)");
+}
+
+// The bound would take 2 s: its bytes leave the host five times.
+TEST(Limits, Sharing) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(2);
+  run.detail.busiest[0].leaves->minimum = Bytes(2'000'000'000);
+  const auto limits = limits_of(run);
+  ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::Sharing, LimitKind::Bound));
+  EXPECT_EQ(limits[0].time, seconds(8));
+  EXPECT_THAT(limits[0].text, HasSubstr("'h0.nic >' (nic), is busy for 10.0 s, 100.0 %"));
+  EXPECT_THAT(limits[0].text, HasSubstr("10.0 GB leave host 'h0' (trainer[0]), 5.0 times the 2.00 "
+                                        "GB that must"));
+  EXPECT_EQ(headline_of(run, limits),
+            "20.0 % of the bound; most is lost to links that carry the same bytes several times");
+}
+
+TEST(Limits, SharingBetweenTwoDomains) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(5);
+  BusyLink& link = run.detail.busiest[0];
+  link.leaves->minimum = Bytes(5'000'000'000);
+  link.enters = link.leaves;
+  link.enters->domain = "h1";
+  link.enters->who = "";
+  EXPECT_THAT(limits_of(run)[1].text + limits_of(run)[0].text,
+              HasSubstr("10.0 GB cross from host 'h0' (trainer[0]) to host 'h1', 2.0 times"));
+}
+
+// A domain that only passes on: the domains of its level together.
+TEST(Limits, SharingOfALevel) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(2);
+  run.detail.busiest[0].leaves->minimum = Bytes();
+  LevelCrossing all;
+  all.level = Level::Host;
+  all.bytes = Bytes(30'000'000'000);
+  all.minimum = Bytes(10'000'000'000);
+  run.detail.crossings = {all};
+  const auto limits = limits_of(run);
+  EXPECT_EQ(limits[0].kind, LimitKind::Sharing);
+  EXPECT_THAT(limits[0].text, HasSubstr("30.0 GB enter all hosts together, 3.0 times the 10.0 GB"));
+  run.detail.crossings.clear();
+  run.detail.busiest[0].enters = run.detail.busiest[0].leaves;
+  EXPECT_THAT(limits_of(run)[0].text, HasSubstr("where nothing is missing"));
+}
+
+TEST(Limits, ASlowLink) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(4);
+  run.detail.busiest[0].usual = Rate(2'500'000'000);
+  const auto limits = limits_of(run);
+  ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::SlowLink, LimitKind::Bound));
+  EXPECT_THAT(limits[0].text, HasSubstr("links like it usually have 2.50 GB/s"));
+}
+
+TEST(Limits, TooFewStreams) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(4);
+  BusyLink& link = run.detail.busiest[0];
+  link.capacity = Rate(2'500'000'000);
+  link.usual = link.capacity;
+  link.stream_cap = Rate(250'000'000);
+  const auto limits = limits_of(run);
+  ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::Streams, LimitKind::Bound));
+  EXPECT_THAT(limits[0].text, HasSubstr("10.0 GB at 1.00 GB/s; the largest of its 4 streams "
+                                        "carries 2.50 GB and gets no more than 250 MB/s"));
+}
+
+TEST(Limits, AnUnevenSpread) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(4);
+  run.detail.busiest[0].leaves->capacity = Rate(4'000'000'000);
+  const auto limits = limits_of(run);
+  ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::Uneven, LimitKind::Bound));
+  EXPECT_THAT(limits[0].text, HasSubstr("spread over all links of host 'h0' (trainer[0]) it would "
+                                        "take 2.50 s"));
+}
+
+TEST(Limits, NoReasonThatIsKnown) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(4);
+  EXPECT_THAT(kinds_of(limits_of(run)), ElementsAre(LimitKind::Busy, LimitKind::Bound));
+}
+
+TEST(Limits, Verification) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(4);
+  run.detail.busiest[0].bytes = Bytes(3'000'000'000);
+  run.detail.digest = DigestLoad{"h1.gpu0", Bytes(9'000'000'000), kRate};
+  const auto limits = limits_of(run);
+  EXPECT_THAT(kinds_of(limits),
+              ElementsAre(LimitKind::Digest, LimitKind::Bound, LimitKind::Waiting));
+  EXPECT_THAT(limits[0].text, HasSubstr("'h1.gpu0' verifies for 9.00 s, 90.0 %"));
+}
+
+// 3 s idle at the start, 1 s at the end.
+TEST(Limits, TheFillOfThePipeline) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(6);
+  run.detail.busiest[0].bytes = Bytes(6'000'000'000);
+  run.links[0].bytes = Bytes(6'000'000'000);
+  for (const std::size_t bin : {0U, 1U, 2U, 9U}) run.links[0].bins[bin] = Bytes();
+  const auto limits = limits_of(run);
+  ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::Bound, LimitKind::Fill));
+  EXPECT_EQ(limits[1].time, seconds(4));
+  EXPECT_THAT(limits[1].text, HasSubstr("rests for 3.00 s at the start and 1.00 s at the end"));
+  EXPECT_THAT(limits[1].text, HasSubstr("up to 3 reads one after the other, 100 blocks of up to "
+                                        "100 MB"));
+  EXPECT_EQ(headline_of(run, limits),
+            "60.0 % of the bound; most is lost to the fill of its pipeline");
+}
+
+TEST(Limits, WaitsInBetween) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(7);
+  run.jitter = 0.05;
+  run.detail.busiest[0].bytes = Bytes(7'000'000'000);
+  run.links[0].bytes = Bytes(7'000'000'000);
+  for (const std::size_t bin : {3U, 4U, 7U}) run.links[0].bins[bin] = Bytes();
+  const auto limits = limits_of(run);
+  ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::Bound, LimitKind::Waiting));
+  EXPECT_THAT(limits[1].text, HasSubstr("rests for 3.00 s in between"));
+  EXPECT_THAT(limits[1].text, HasSubstr("vary by up to 5.0 %"));
+}
+
+TEST(Limits, AFailure) {
+  RunFigures run = at_the_bound();
+  run.makespan = std::nullopt;
+  run.failure = "ReadTimeout";
+  const auto limits = limits_of(run);
+  ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::Failure));
+  EXPECT_EQ(limits[0].text, "ReadTimeout");
+  EXPECT_EQ(headline_of(run, limits), "failed");
+}
+
+TEST(Limits, RestsNeedBins) {
+  EXPECT_FALSE(rests_of({"a", kRate, Bytes(5), {Bytes(5)}}, kRate, seconds(1)));
+  const auto rests = rests_of({"a", kRate, Bytes(0), {Bytes(0), Bytes(0)}}, kRate, seconds(1));
+  ASSERT_TRUE(rests);
+  EXPECT_EQ(rests->before, seconds(1));
+}
+
+// Whatever the figures: shares lie in [0, 1], the bound is never left out, and the parts add up to
+// the makespan but for those below 1 % each.
+TEST(Limits, AddUpToTheMakespan) {
+  for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::uint64_t n) { return random() % n; };
+    RunFigures run = at_the_bound();
+    run.bound = Time(static_cast<std::int64_t>(below(11'000'000'000'000)));
+    BusyLink& link = run.detail.busiest[0];
+    link.bytes = Bytes(below(12'000'000'000));
+    link.usual = Rate(1 + below(3'000'000'000));
+    link.leaves->minimum = Bytes(below(2) * below(10'000'000'000));
+    link.leaves->capacity = Rate(1 + below(8'000'000'000));
+    if (below(2) == 0) link.stream_cap = Rate(1 + below(1'000'000'000));
+    if (below(3) == 0) link.enters = link.leaves;
+    if (below(3) == 0) {
+      run.detail.digest = DigestLoad{"w", Bytes(below(12'000'000'000)), kRate};
+    }
+    for (Bytes& bin : run.links[0].bins) bin = Bytes(below(1'100'000'000));
+    if (below(5) == 0) run.links.clear();
+    if (below(5) == 0) run.detail.busiest.clear();
+    double sum = 0;
+    bool bound = false;
+    for (const Limit& limit : limits_of(run)) {
+      EXPECT_GE(limit.share, 0);
+      EXPECT_LE(limit.share, 1);
+      EXPECT_FALSE(limit.text.empty());
+      EXPECT_EQ(limit.text.find("inf"), std::string::npos) << limit.text;
+      sum += limit.share;
+      bound = bound || limit.kind == LimitKind::Bound;
+    }
+    EXPECT_TRUE(bound);
+    EXPECT_GE(sum, 0.98);
+    EXPECT_LE(sum, 1 + 1e-9);
+  }
+}
+
+Results folder_of(const std::string& folder, std::vector<RunFigures> runs) {
+  Results results;
+  results.folder = folder;
+  results.scenario = "s";
+  results.runs = std::move(runs);
+  return results;
+}
+
+TEST(Compare, NamesRunsByWhatTellsThemApart) {
+  RunFigures star = at_the_bound();
+  star.policy = "star";
+  const Comparison both =
+      compare({folder_of("x/a/", {star, at_the_bound()}), folder_of("x/b", {at_the_bound()})}, 3);
+  ASSERT_EQ(both.runs.size(), 3U);
+  EXPECT_EQ(both.runs[0].label, "star");
+  EXPECT_EQ(both.runs[1].label, "auto@a");
+  EXPECT_EQ(both.runs[2].label, "auto@b");
+  EXPECT_THAT(both.warnings, IsEmpty());
+  const Comparison alike =
+      compare({folder_of("x/a", {at_the_bound()}), folder_of("y/a", {at_the_bound()})}, 3);
+  EXPECT_EQ(alike.runs[0].label, "auto@x/a");
+  EXPECT_EQ(alike.runs[1].label, "auto@y/a");
+}
+
+TEST(Compare, SaysWhatDiffers) {
+  Results first = folder_of("a", {at_the_bound()});
+  Results other = folder_of("b", {at_the_bound()});
+  other.inputs.scenario.low = 1;
+  EXPECT_THAT(compare({first, other}, 3).warnings,
+              ElementsAre(HasSubstr("topology, model and demand are the same")));
+  other.inputs.topology.low = 1;
+  other.inputs.demand.low = 1;
+  EXPECT_THAT(compare({first, other}, 3).warnings,
+              ElementsAre(::testing::AllOf(HasSubstr("the topology"), HasSubstr("which blocks"))));
+  other.scenario = "t";
+  EXPECT_THAT(compare({first, other}, 3).warnings,
+              ElementsAre(HasSubstr("answer different questions")));
+}
+
+TEST(Compare, PutsTheBusiestLinksOfEachRunInOneTable) {
+  RunFigures one = at_the_bound();
+  one.links.push_back({"x", kRate, Bytes(5'000'000'000), {Bytes(5'000'000'000)}});
+  RunFigures two = at_the_bound();
+  two.links = {{"x", kRate, Bytes(9'000'000'000), {Bytes(9'000'000'000)}},
+               {"y", kRate, Bytes(1'000'000'000), {Bytes(1'000'000'000)}}};
+  const Comparison both = compare({folder_of("a", {one}), folder_of("b", {two})}, 1);
+  ASSERT_EQ(both.links.size(), 2U);  // the busiest one of each
+  EXPECT_EQ(both.links[0].link, "h0.nic >");
+  EXPECT_THAT(both.links[0].used, ElementsAre(1.0, std::nullopt));
+  EXPECT_EQ(both.links[1].link, "x");
+  EXPECT_THAT(both.links[1].used, ElementsAre(0.5, 0.9));
+}
+
+}  // namespace
+}  // namespace holdfast
