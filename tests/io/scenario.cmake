@@ -10,3 +10,5 @@ holdfast_test(results_test LABELS unit
 holdfast_test(compare_test LABELS unit property
   SOURCES compare_test.cpp results_links_test.cpp results_reader_test.cpp run_detail_test.cpp
   LIBS holdfast_io)
+holdfast_test(shipped_scenarios_test LABELS golden SOURCES shipped_scenarios_test.cpp
+  LIBS holdfast_io)
