@@ -105,7 +105,9 @@ void add_uneven(const BusyLink& link, Reasons& reasons) {
     const Time spread = transfer_time((*crossing)->bytes, (*crossing)->capacity);
     const double factor = link.busy().seconds() / spread.seconds();
     if (!(factor >= kClearly)) continue;
-    reasons.add(LimitKind::Uneven, factor,
+    // That a slow link takes longer than its neighbours is not another reason.
+    reasons.add(LimitKind::Uneven,
+                factor * ratio(link.capacity, std::max(link.usual, link.capacity)),
                 fmt::format("spread over all links of {} it would take {}", name_of(**crossing),
                             rounded(spread)));
     return;

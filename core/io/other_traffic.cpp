@@ -86,56 +86,71 @@ std::string quoted_list(const std::vector<PlacedPattern>& patterns) {
               placed.place);
 }
 
+void warn_of_unused(const PlacedPattern& placed, const char* what,
+                    const std::vector<std::string_view>& matched,
+                    std::vector<std::string>* warnings) {
+  if (warnings == nullptr) {
+    return;
+  }
+  for (const NamePattern::Unused& unused : placed.pattern.unused(matched)) {
+    warnings->push_back(fmt::format("{}: '{}' names more than there is: no {} has {} of '{}'",
+                                    to_string(placed.place), placed.pattern.text(), what,
+                                    unused.numbers, unused.bracket));
+  }
+}
+
 // By node: whether the patterns name it or a domain around it.
-std::vector<char> named_nodes(const std::vector<PlacedPattern>& patterns,
-                              const Topology& topology) {
+std::vector<char> named_nodes(const std::vector<PlacedPattern>& patterns, const Topology& topology,
+                              std::vector<std::string>* warnings) {
   std::vector<char> named(topology.nodes().size(), 0);
   const auto nodes = topology.nodes();
   const auto domains = topology.domains();
   for (const PlacedPattern& placed : patterns) {
-    bool matched = false;
+    std::vector<std::string_view> matched;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (placed.pattern.matches(nodes[i].name)) {
         named[i] = 1;
-        matched = true;
+        matched.push_back(nodes[i].name);
       }
     }
     for (std::size_t i = 0; i < domains.size(); ++i) {
       if (placed.pattern.matches(domains[i].name)) {
-        matched = true;
+        matched.push_back(domains[i].name);
         for (const NodeId node : topology.members(DomainId(i))) {
           named[node.index()] = 1;
         }
       }
     }
-    if (!matched) {
+    if (matched.empty()) {
       std::vector<std::string> known;
       for (const Domain& domain : domains) known.push_back(domain.name);
       for (const Node& node : nodes) known.push_back(node.name);
       refuse_unknown(placed, "node or domain", known);
     }
+    warn_of_unused(placed, "node or domain", matched, warnings);
   }
   return named;
 }
 
 // By link: whether one of the patterns is its name.
-std::vector<char> named_links(const std::vector<PlacedPattern>& patterns,
-                              const Topology& topology) {
+std::vector<char> named_links(const std::vector<PlacedPattern>& patterns, const Topology& topology,
+                              std::vector<std::string>* warnings) {
   std::vector<char> named(topology.links().size(), 0);
   const auto links = topology.links();
   for (const PlacedPattern& placed : patterns) {
-    bool matched = false;
+    std::vector<std::string_view> matched;
     for (std::size_t i = 0; i < links.size(); ++i) {
       if (placed.pattern.matches(links[i].name)) {
         named[i] = 1;
-        matched = true;
+        matched.push_back(links[i].name);
       }
     }
-    if (!matched) {
+    if (matched.empty()) {
       std::vector<std::string> known;
       for (const Link& link : links) known.push_back(link.name);
       refuse_unknown(placed, "link", known);
     }
+    warn_of_unused(placed, "link", matched, warnings);
   }
   return named;
 }
@@ -206,15 +221,16 @@ std::vector<OtherTraffic> read_other_traffic(const YamlValue& value) {
   return traffic;
 }
 
-std::vector<LinkId> links_of(const OtherTraffic& traffic, const Topology& topology) {
+std::vector<LinkId> links_of(const OtherTraffic& traffic, const Topology& topology,
+                             std::vector<std::string>* warnings) {
   const auto links = topology.links();
   std::vector<char> at;
   std::vector<char> called;
   if (!traffic.at.empty()) {
-    at = named_nodes(traffic.at, topology);
+    at = named_nodes(traffic.at, topology, warnings);
   }
   if (!traffic.links.empty()) {
-    called = named_links(traffic.links, topology);
+    called = named_links(traffic.links, topology, warnings);
   }
   std::vector<LinkId> chosen;
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -236,10 +252,11 @@ std::vector<LinkId> links_of(const OtherTraffic& traffic, const Topology& topolo
   return chosen;
 }
 
-Topology without_other_traffic(const Topology& topology, std::span<const OtherTraffic> traffic) {
+Topology without_other_traffic(const Topology& topology, std::span<const OtherTraffic> traffic,
+                               std::vector<std::string>* warnings) {
   std::vector<std::uint32_t> taken(topology.links().size(), 0);
   for (const OtherTraffic& entry : traffic) {
-    for (const LinkId link : links_of(entry, topology)) {
+    for (const LinkId link : links_of(entry, topology, warnings)) {
       std::uint32_t& share = taken[link.index()];
       share += entry.share;
       if (share >= kWholeInMillionths) {

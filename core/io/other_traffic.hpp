@@ -60,12 +60,15 @@ struct OtherTraffic {
 [[nodiscard]] std::vector<OtherTraffic> read_other_traffic(const YamlValue& value);
 
 // The links of an entry, ascending. Throws Error at its place: UnknownName for a pattern that fits
-// nothing, BadValue for an entry that no link fits. O((links + nodes) x patterns).
-[[nodiscard]] std::vector<LinkId> links_of(const OtherTraffic& traffic, const Topology& topology);
+// nothing, BadValue for an entry that no link fits. Numbers of a pattern that nothing has are told
+// to `warnings`, if given, with their places. O((links + nodes) x patterns).
+[[nodiscard]] std::vector<LinkId> links_of(const OtherTraffic& traffic, const Topology& topology,
+                                           std::vector<std::string>* warnings = nullptr);
 
 // The machine that is left for the update: beside_other_traffic() with the shares of all entries
 // added up. Throws as links_of does, and BadValue at the entry with which a link has nothing left.
 [[nodiscard]] Topology without_other_traffic(const Topology& topology,
-                                             std::span<const OtherTraffic> traffic);
+                                             std::span<const OtherTraffic> traffic,
+                                             std::vector<std::string>* warnings = nullptr);
 
 }  // namespace holdfast

@@ -52,7 +52,7 @@ LoadedScenario load_scenario(const std::string& path) {
   Topology topology = at_place(scenario.topology,
                                [&] { return read_topology(beside(path, scenario.topology.text)); });
   if (!scenario.other_traffic.empty()) {
-    topology = without_other_traffic(topology, scenario.other_traffic);
+    topology = without_other_traffic(topology, scenario.other_traffic, &scenario.warnings);
   }
   Manifest manifest = load_model(scenario.model, path);
   return {std::move(scenario), CanonicalHasher().add(std::string_view(text)).finish(),

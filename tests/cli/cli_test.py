@@ -243,6 +243,7 @@ class CliTest(unittest.TestCase):
         self.assertIn("accepted", self.run_it("check", plan, "--topology", topology).stdout)
         answer = json.loads(self.run_it("check", plan, "--topology", topology, "--json").stdout)
         self.assertTrue(answer["accepted"])
+        answers = [answer]
 
         # Another topology, and each kind of damage.
         other = f"{SOURCE}/topologies/h100-1-host.yaml"
@@ -258,6 +259,8 @@ class CliTest(unittest.TestCase):
         answer = json.loads(self.run_it("check", path, "--topology", topology, "--json",
                                         status=1).stdout)
         self.assertFalse(answer["accepted"])
+        if jsonschema is not None:
+            validate([*answers, answer], "check-answer")
         self.assertIn("MissingBlock", {v["code"] for v in answer["violations"]})
         self.assertIn("MissingBlock", self.run_it("check", path, "--topology", topology,
                                                   status=1).stdout)
@@ -393,6 +396,8 @@ class CliTest(unittest.TestCase):
     def test_plan_for_programs(self):
         answer = json.loads(self.run_it("plan", self.scenario(), "--json").stdout)
         self.assertEqual([p["policy"] for p in answer["plans"]], ["star", "chain", "two_tree"])
+        if jsonschema is not None:
+            validate([answer], "plan-answer")
         for entry in answer["plans"]:
             self.assertGreaterEqual(entry["predicted_s"] * (1 + 1e-9), answer["bound_s"])
 

@@ -66,6 +66,19 @@ TEST(OtherTraffic, SharesAddUp) {
   EXPECT_NE(left.hash(), machine().hash());
 }
 
+TEST(OtherTraffic, SaysWhichNumbersNothingHas) {
+  std::vector<std::string> warnings;
+  (void)without_other_traffic(machine(),
+                              parse("- {kind: nic, at: 'h[2-5]', share: 30%}\n"
+                                    "- {links: 'h[0-9].uplink', share: 1%}\n"),
+                              &warnings);
+  EXPECT_THAT(warnings,
+              ElementsAre("s.yaml:1:19: 'h[2-5]' names more than there is: no node or domain has "
+                          "4-5 of '[2-5]'",
+                          "s.yaml:2:11: 'h[0-9].uplink' names more than there is: no link has 4-9 "
+                          "of '[0-9]'"));
+}
+
 struct Wrong {
   const char* text;
   ErrorCode code;
