@@ -125,12 +125,18 @@ Shards holders(const Example& example, const Known& k, const Layout& layout, boo
 struct ByteInfo {
   std::uint64_t into_element = 0;
   std::uint64_t element = 1;  // its size
-  Signature signature;
+  std::size_t signature = 0;  // number in the list
 };
 
-std::vector<ByteInfo> describe(const Example& example, const Manifest& manifest,
-                               const std::vector<Layout>& layouts) {
-  std::vector<ByteInfo> bytes;
+struct Described {
+  std::vector<ByteInfo> bytes;        // in model order
+  std::vector<Signature> signatures;  // each once
+};
+
+Described describe(const Example& example, const Manifest& manifest,
+                   const std::vector<Layout>& layouts) {
+  Described result;
+  std::map<Signature, std::size_t> known;
   for (std::size_t t = 0; t < manifest.tensors().size(); ++t) {
     const Tensor& tensor = manifest.tensors()[t];
     const Known& k = example.find(tensor.name);
@@ -139,36 +145,38 @@ std::vector<ByteInfo> describe(const Example& example, const Manifest& manifest,
     const std::uint64_t element = bytes_of(tensor.dtype);
     const bool divided = cut != TensorCut::Replicated;
     const std::uint64_t size = divided ? tensor.shape[dimension] : 1;
-    std::vector<Signature> by_index(size);
+    std::vector<std::size_t> by_index(size);
     for (std::uint64_t at = 0; at < size; ++at) {
+      Signature signature;
       for (const Layout& layout : layouts) {
-        by_index[at].push_back(holders(example, k, layout, divided, at, size));
+        signature.push_back(holders(example, k, layout, divided, at, size));
       }
+      const auto [found, fresh] = known.emplace(std::move(signature), known.size());
+      if (fresh) result.signatures.push_back(found->first);
+      by_index[at] = found->second;
     }
     for (std::uint64_t b = 0; b < manifest.bytes(t).count(); ++b) {
-      ByteInfo info;
-      info.into_element = b % element;
-      info.element = element;
       std::vector<std::uint64_t> index(tensor.shape.size());
       std::uint64_t rest = b / element;
       for (std::size_t d = tensor.shape.size(); d-- > 0;) {
         index[d] = rest % tensor.shape[d];
         rest /= tensor.shape[d];
       }
-      info.signature = by_index[divided ? index[dimension] : 0];
-      bytes.push_back(std::move(info));
+      result.bytes.push_back({b % element, element, by_index[divided ? index[dimension] : 0]});
     }
   }
-  return bytes;
+  return result;
 }
 
 void check_against_oracle(const WeightMap& map, const Example& example) {
   const Manifest manifest = example.manifest();
   const std::vector<Layout> layouts(map.layouts().begin(), map.layouts().end());
-  const std::vector<ByteInfo> bytes = describe(example, manifest, layouts);
+  const auto [bytes, signatures] = describe(example, manifest, layouts);
   ASSERT_EQ(bytes.size(), manifest.total().count());
   std::map<Signature, std::vector<std::uint64_t>> expected;
-  for (std::size_t i = 0; i < bytes.size(); ++i) expected[bytes[i].signature].push_back(i);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    expected[signatures[bytes[i].signature]].push_back(i);
+  }
 
   // local[l][s][byte]: where shard s of layout l keeps it.
   std::vector<std::vector<std::vector<std::uint64_t>>> local(layouts.size());
@@ -176,7 +184,7 @@ void check_against_oracle(const WeightMap& map, const Example& example) {
     local[l].assign(layouts[l].shards(), std::vector<std::uint64_t>(bytes.size()));
     std::vector<std::uint64_t> used(layouts[l].shards());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      for (const std::uint32_t s : bytes[i].signature[l]) local[l][s][i] = used[s]++;
+      for (const std::uint32_t s : signatures[bytes[i].signature][l]) local[l][s][i] = used[s]++;
     }
     for (std::uint32_t s = 0; s < layouts[l].shards(); ++s) {
       EXPECT_EQ(map.shard_bytes(l, s), Bytes(used[s]));
@@ -312,7 +320,7 @@ Example random_example(std::mt19937_64& random) {
 }
 
 TEST(WeightMapProperty, AgreesWithAByteByByteOracle) {
-  for (std::uint64_t seed = 1; seed <= 250; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     const Example example = random_example(random);
@@ -344,7 +352,7 @@ bool suits(const Example& example, const Layout& layout) {
 }
 
 bool would_separate(const WeightMap& map, const Example& example, const Layout& late) {
-  const auto bytes = describe(example, example.manifest(), {late});
+  const std::vector<ByteInfo> bytes = describe(example, example.manifest(), {late}).bytes;
   for (std::size_t s = 0; s < map.segments().size(); ++s) {
     const auto offsets = expand(map.model_runs(SegmentId(s)));
     for (const std::uint64_t i : offsets) {
@@ -358,7 +366,7 @@ bool would_separate(const WeightMap& map, const Example& example, const Layout& 
 TEST(WeightMapProperty, LateLayouts) {
   int taken = 0;
   int refused = 0;
-  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     const Example example = random_example(random);
