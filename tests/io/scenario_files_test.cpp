@@ -40,7 +40,7 @@ TEST(ScenarioFiles, EveryScenarioOfTheProjectMakesADemand) {
     EXPECT_NO_THROW(validate(task.demand, loaded.topology));
     ++found;
   }
-  EXPECT_GE(found, 7);
+  EXPECT_GE(found, 12);
 }
 
 TEST(ScenarioFiles, OtherTrafficMakesTheMachineSmaller) {
