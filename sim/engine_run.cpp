@@ -52,6 +52,12 @@ Time least_makespan(const Router& router, const Demand& demand, const Plan& plan
   return result;
 }
 
+std::optional<FlowDriver> driver_of(Sharing sharing) {
+  if (sharing == Sharing::SimGrid) return best_flow_driver();
+  if (sharing == Sharing::MaxMin) return FlowDriver::MaxMin;
+  return std::nullopt;
+}
+
 // SimGrid asserts or loses flows silently where these do not hold.
 void check_supported(const Demand& demand, const Plan& plan) {
   for (const Stripe& stripe : plan.stripes) {
@@ -70,7 +76,7 @@ class Run final : public LoopObserver, public Grants {
  public:
   Run(const Router& router, const Demand& demand, const Plan& plan,
       const SimulationOptions& options, const std::function<void(double)>& progress,
-      FlowDriver driver, Director* director);
+      std::optional<FlowDriver> driver, Director* director);
 
   SimulationResult carry_out();
 
@@ -108,17 +114,19 @@ class Run final : public LoopObserver, public Grants {
 
 Run::Run(const Router& router, const Demand& demand, const Plan& plan,
          const SimulationOptions& options, const std::function<void(double)>& progress,
-         FlowDriver driver, Director* director)
+         std::optional<FlowDriver> driver, Director* director)
     : demand_(demand),
       options_(options),
       progress_(progress),
       director_(director),
-      network_(router, nodes_of(demand), paths_of(demand, plan),
-               {options.time_bins, demand.workers.size() > options.single_bin_above,
-                least_makespan(router, demand, plan)},
-               {driver, BlockJitter(options.jitter, options.seed),
-                director == nullptr ? PlatformLinks::OfPaths : PlatformLinks::All}),
+      network_(
+          router, nodes_of(demand), paths_of(demand, plan),
+          {options.time_bins, demand.workers.size() > options.single_bin_above,
+           least_makespan(router, demand, plan)},
+          {driver ? driver : driver_of(options.sharing), BlockJitter(options.jitter, options.seed),
+           director == nullptr ? PlatformLinks::OfPaths : PlatformLinks::All}),
       placement_(demand.block_bytes) {
+  result_.sharing = network_.driver() == FlowDriver::MaxMin ? Sharing::MaxMin : Sharing::SimGrid;
   result_.completed.resize(demand.workers.size());
   wanted_.resize(demand.workers.size());
   got_.resize(demand.workers.size());
@@ -273,8 +281,8 @@ SimulationResult Run::carry_out() {
 
 SimulationResult run_engines(const Router& router, const Demand& demand, const Plan& plan,
                              const SimulationOptions& options,
-                             const std::function<void(double)>& progress, FlowDriver driver,
-                             Director* director) {
+                             const std::function<void(double)>& progress,
+                             std::optional<FlowDriver> driver, Director* director) {
   check_supported(demand, plan);
   Run run(router, demand, plan, options, progress, driver, director);
   return run.carry_out();

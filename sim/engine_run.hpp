@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/engine/worker_engine.hpp"
@@ -34,12 +35,12 @@ class Director {
 };
 
 // `simulate` without the fork: once in the life of a process. `progress` hears the fraction of the
-// deliveries, about every 1/256. With a director the plan says what the stripes are
-// and has no edges.
+// deliveries, about every 1/256. `driver`: instead of what options.sharing says. With a director
+// the plan says what the stripes are and has no edges.
 [[nodiscard]] SimulationResult run_engines(const Router& router, const Demand& demand,
                                            const Plan& plan, const SimulationOptions& options,
                                            const std::function<void(double)>& progress,
-                                           FlowDriver driver = best_flow_driver(),
+                                           std::optional<FlowDriver> driver = std::nullopt,
                                            Director* director = nullptr);
 
 }  // namespace holdfast::sim

@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "core/error.hpp"
+#include "sim/fair_flows.hpp"
 
 namespace kernel = simgrid::kernel;
 namespace s4u = simgrid::s4u;
@@ -96,6 +97,7 @@ struct FlowNetwork::Impl {
   };
 
   FlowDriver driver;
+  std::optional<FairFlows> own;  // MaxMin; then everything of SimGrid is unused
   s4u::Engine* engine = nullptr;
   RouteZone* zone = nullptr;  // owned by SimGrid
   s4u::Host* from = nullptr;
@@ -232,7 +234,11 @@ FlowNetwork::FlowNetwork(std::span<const Rate> capacities, FlowDriver driver)
     throw Error(ErrorCode::Unsupported, "flows as kernel actions need SimGrid 3.32");
   }
   impl_->driver = driver;
-  impl_->build(capacities);
+  if (driver == FlowDriver::MaxMin) {
+    impl_->own.emplace(capacities);
+  } else {
+    impl_->build(capacities);
+  }
 }
 
 // SimGrid's engine is left alone: it lives as long as the process.
@@ -243,12 +249,17 @@ void FlowNetwork::set_handler(std::function<void(std::span<const FlowId>)> handl
 }
 
 Time FlowNetwork::now() const {
+  if (impl_->own) return impl_->own->now();
   return std::max(impl_->reached, time_from_seconds(s4u::Engine::get_clock()));
 }
 
 void FlowNetwork::start(FlowId id, std::span<const std::uint32_t> links, Bytes bytes,
                         std::optional<Rate> cap) {
   Impl& impl = *impl_;
+  if (impl.own) {
+    impl.own->start(id, links, bytes, cap);
+    return;
+  }
   if (impl.flows.size() <= id) impl.flows.resize(std::max<std::size_t>(id + 1, 2 * id));
   impl.flows[id].bytes = bytes.count();
   impl.route.clear();
@@ -259,6 +270,7 @@ void FlowNetwork::start(FlowId id, std::span<const std::uint32_t> links, Bytes b
 
 Bytes FlowNetwork::cancel(FlowId id) {
   Impl& impl = *impl_;
+  if (impl.own) return impl.own->cancel(id);
   Impl::Flow& flow = impl.flows[id];
   if (flow.action == nullptr) {  // it ended in this instant
     std::erase(impl.ended, id);
@@ -283,11 +295,15 @@ Bytes FlowNetwork::cancel(FlowId id) {
 }
 
 std::size_t FlowNetwork::live() const {
-  return impl_->by_action.size();
+  return impl_->own ? impl_->own->live() : impl_->by_action.size();
 }
 
 void FlowNetwork::wake_at(Time at) {
   Impl& impl = *impl_;
+  if (impl.own) {
+    impl.own->wake_at(at);
+    return;
+  }
   if (impl.wake == at) return;
   if (impl.timer != nullptr) impl.timer->remove();
   impl.timer = nullptr;
@@ -303,6 +319,10 @@ void FlowNetwork::wake_at(Time at) {
 
 void FlowNetwork::run() {
   Impl& impl = *impl_;
+  if (impl.own) {
+    impl.own->run(impl.handler);
+    return;
+  }
   // An actor that sleeps keeps SimGrid going while flows run and no timer is set.
   impl.main = s4u::Actor::create("main", impl.from, [&impl] {
     impl.schedule_instant();
@@ -313,11 +333,15 @@ void FlowNetwork::run() {
 
 void FlowNetwork::stop() {
   wake_at(Time::never());
+  if (impl_->own) impl_->own->stop();
   impl_->stopped = true;
   if (impl_->main) impl_->main->resume();
 }
 
 void FlowNetwork::run_actors(std::span<const std::function<void()>> bodies) {
+  if (impl_->own) {
+    throw Error(ErrorCode::Unsupported, "actors need SimGrid: choose another driver of flows");
+  }
   for (const std::function<void()>& body : bodies) {
     impl_->actors.push_back(s4u::Actor::create("worker", impl_->from, body));
   }

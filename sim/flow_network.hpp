@@ -1,5 +1,6 @@
 // Bandwidth: flows over directed links that share them max-min fairly, and the clock. SimGrid does
-// both; nobody else in sim/ includes its headers.
+// both, or, where it would take too long, our own solver of the same model (fair_flows.hpp); nobody
+// else in sim/ includes SimGrid's headers.
 //
 // Model. A link has a capacity and no latency (true latencies are timers of the layer above:
 // SimGrid shares bandwidth in proportion to 1 / latency, which no real fabric does). A flow takes a
@@ -12,7 +13,8 @@
 // How flows are started. `KernelAction` asks SimGrid's network model for an action directly,
 // through a declaration of a class whose header is not installed; it fits version 3.32 only and is
 // refused elsewhere. `DirectComm` uses the public Comm, at the cost of a scan of all live ones for
-// each that ends. Both give the same times bit for bit (tested).
+// each that ends. Both give the same times bit for bit (tested). `MaxMin` is our own solver: its
+// times differ by rounding alone (tested).
 //
 // One object in the life of a process (SimGrid's engine cannot be made twice). One thread.
 #pragma once
@@ -31,7 +33,7 @@ namespace holdfast::sim {
 // Chosen by the caller, small, unique among the live ones.
 using FlowId = std::uint32_t;
 
-enum class FlowDriver { KernelAction, DirectComm };
+enum class FlowDriver { KernelAction, DirectComm, MaxMin };
 
 // What this build's SimGrid can do: KernelAction on 3.32, else DirectComm.
 [[nodiscard]] FlowDriver best_flow_driver();
@@ -66,7 +68,7 @@ class FlowNetwork {
   void stop();
 
   // The same with actors: runs until each body has returned. A body that calls `block` stops until
-  // somebody calls `unblock` with its number.
+  // somebody calls `unblock` with its number. Not with MaxMin: throws Error(Unsupported).
   void run_actors(std::span<const std::function<void()>> bodies);
   void block();
   void unblock(std::size_t actor);

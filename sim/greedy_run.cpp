@@ -118,7 +118,7 @@ SimulationResult run_greedy(const Router& router, const Demand& demand,
   GreedyDirector director(space, reader_cap);
   const Plan pieces = director.pieces();
   SimulationResult result =
-      run_engines(router, demand, pieces, options, progress, best_flow_driver(), &director);
+      run_engines(router, demand, pieces, options, progress, std::nullopt, &director);
   result.plan = director.take_plan();
   return result;
 }

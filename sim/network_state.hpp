@@ -155,6 +155,7 @@ struct SimNetwork::State {
   [[nodiscard]] std::uint32_t grant_of(const PeerState& peer, const Access& access) const;
 
   RouteTable routes;
+  FlowDriver driver;
   ChannelMeter meter;
   FlowNetwork flows;
   BlockJitter jitter;

@@ -1,8 +1,109 @@
 #include "sim/route_table.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
 
 namespace holdfast::sim {
+namespace {
+
+// What a link carries is the sum of what its routes carry. If each of them also takes one of a few
+// stronger links that together are not wider, the link's constraint follows from theirs. Three ways
+// to choose those: one that all routes share; on each route the narrowest, nearest to the source;
+// the same, nearest to the destination. "Stronger" is a strict order, so that no two links are left
+// out because of each other: a link's constraint follows from stronger ones, and theirs, where they
+// are left out too, from still stronger ones.
+class RedundantLinks {
+ public:
+  RedundantLinks(std::vector<Rate> capacity, std::span<const std::uint32_t> all_uses)
+      : capacity_(std::move(capacity)),
+        uses_(capacity_.size()),
+        seen_(capacity_.size(), false),
+        alone_(capacity_.size(), false),
+        shared_(capacity_.size()),
+        first_(capacity_.size()),
+        last_(capacity_.size()) {
+    for (const std::uint32_t link : all_uses) ++uses_[link];
+  }
+
+  void add(std::span<const std::uint32_t> route) {
+    for (const std::uint32_t link : route) {
+      std::optional<std::uint32_t> first;
+      std::optional<std::uint32_t> last;
+      for (const std::uint32_t other : route) {
+        if (!stronger(other, link)) continue;
+        if (!first || capacity_[other] < capacity_[*first]) first = other;
+        if (!last || capacity_[other] <= capacity_[*last]) last = other;
+      }
+      narrow_shared(link, route);
+      if (!first) {
+        alone_[link] = true;
+        continue;
+      }
+      first_[link].add(*first, capacity_);
+      last_[link].add(*last, capacity_);
+    }
+  }
+
+  [[nodiscard]] std::vector<bool> result() const {
+    std::vector<bool> redundant(capacity_.size());
+    for (std::size_t link = 0; link < redundant.size(); ++link) {
+      redundant[link] = !shared_[link].empty() ||
+                        (seen_[link] && !alone_[link] &&
+                         std::min(first_[link].sum, last_[link].sum) <= capacity_[link]);
+    }
+    return redundant;
+  }
+
+ private:
+  // Distinct links, as long as they may together be narrow enough, and their sum.
+  struct Group {
+    std::vector<std::uint32_t> links;  // ascending
+    Rate sum;
+
+    void add(std::uint32_t link, const std::vector<Rate>& capacity) {
+      constexpr std::size_t kMost = 256;
+      if (links.size() == kMost) {
+        sum = Rate(std::numeric_limits<std::uint64_t>::max());
+        return;
+      }
+      const auto at = std::lower_bound(links.begin(), links.end(), link);
+      if (at != links.end() && *at == link) return;
+      links.insert(at, link);
+      sum += capacity[link];
+    }
+  };
+
+  [[nodiscard]] bool stronger(std::uint32_t a, std::uint32_t b) const {
+    if (capacity_[a] != capacity_[b]) return capacity_[a] < capacity_[b];
+    if (uses_[a] != uses_[b]) return uses_[a] > uses_[b];
+    return a < b;
+  }
+
+  void narrow_shared(std::uint32_t link, std::span<const std::uint32_t> route) {
+    if (seen_[link]) {
+      std::erase_if(shared_[link], [&](std::uint32_t other) {
+        return std::find(route.begin(), route.end(), other) == route.end();
+      });
+      return;
+    }
+    seen_[link] = true;
+    for (const std::uint32_t other : route) {
+      if (stronger(other, link)) shared_[link].push_back(other);
+    }
+  }
+
+  std::vector<Rate> capacity_;
+  std::vector<std::uint32_t> uses_;
+  std::vector<bool> seen_;
+  std::vector<bool> alone_;  // some route has nothing stronger
+  std::vector<std::vector<std::uint32_t>> shared_;
+  std::vector<Group> first_;
+  std::vector<Group> last_;
+};
+
+}  // namespace
 
 std::size_t RouteTable::PathHash::operator()(const DataPath& path) const noexcept {
   std::uint64_t hash = (std::uint64_t{path.source.value()} << 32) | path.destination.value();
@@ -94,43 +195,10 @@ std::vector<Rate> RouteTable::capacities() const {
   return result;
 }
 
-std::vector<bool> RouteTable::redundant_links() const {
-  const std::vector<Rate> capacity = capacities();
-  std::vector<std::uint32_t> uses(channels_.size());
-  for (const std::uint32_t link : links_) ++uses[link];
-  // A strict order, so that no two links are left out because of each other.
-  const auto stronger = [&](std::uint32_t a, std::uint32_t b) {
-    if (capacity[a] != capacity[b]) return capacity[a] < capacity[b];
-    if (uses[a] != uses[b]) return uses[a] > uses[b];
-    return a < b;
-  };
-  // By link: the stronger ones that all its routes so far take too.
-  std::vector<std::vector<std::uint32_t>> companions(channels_.size());
-  std::vector<bool> seen(channels_.size(), false);
-  for (std::uint32_t route = 0; route < entries_.size(); ++route) {
-    const auto on_route = links(route);
-    for (const std::uint32_t link : on_route) {
-      if (seen[link]) {
-        std::erase_if(companions[link], [&](std::uint32_t other) {
-          return std::find(on_route.begin(), on_route.end(), other) == on_route.end();
-        });
-        continue;
-      }
-      seen[link] = true;
-      for (const std::uint32_t other : on_route) {
-        if (stronger(other, link)) companions[link].push_back(other);
-      }
-    }
-  }
-  std::vector<bool> redundant(channels_.size());
-  for (std::size_t link = 0; link < redundant.size(); ++link) {
-    redundant[link] = !companions[link].empty();
-  }
-  return redundant;
-}
-
 void RouteTable::drop_redundant_links() {
-  const std::vector<bool> redundant = redundant_links();
+  RedundantLinks search(capacities(), links_);
+  for (std::uint32_t route = 0; route < entries_.size(); ++route) search.add(links(route));
+  const std::vector<bool> redundant = search.result();
   for (std::uint32_t route = 0; route < entries_.size(); ++route) {
     entries_[route].flow_first = static_cast<std::uint32_t>(flow_links_.size());
     for (const std::uint32_t link : links(route)) {
@@ -139,6 +207,26 @@ void RouteTable::drop_redundant_links() {
     entries_[route].flow_count =
         static_cast<std::uint32_t>(flow_links_.size()) - entries_[route].flow_first;
   }
+}
+
+std::size_t RouteTable::most_coupled() const {
+  std::vector<std::uint32_t> root(channels_.size());  // of the set that a link is in
+  for (std::uint32_t link = 0; link < root.size(); ++link) root[link] = link;
+  const auto find = [&](std::uint32_t link) {
+    while (root[link] != link) link = root[link] = root[root[link]];
+    return link;
+  };
+  for (std::uint32_t route = 0; route < entries_.size(); ++route) {
+    const auto links = flow_links(route);
+    for (const std::uint32_t link : links) root[find(link)] = find(links.front());
+  }
+  std::vector<std::size_t> routes(channels_.size());
+  std::size_t most = 0;
+  for (std::uint32_t route = 0; route < entries_.size(); ++route) {
+    const auto links = flow_links(route);
+    if (!links.empty()) most = std::max(most, ++routes[find(links.front())]);
+  }
+  return most;
 }
 
 }  // namespace holdfast::sim

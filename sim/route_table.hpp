@@ -54,8 +54,8 @@ class RouteTable {
   }
 
   // Leaves out of the flows the links that can never bind: those of which every route that takes
-  // them also takes one and the same other link that is not wider. (What crosses the first is part
-  // of what crosses the second, so its constraint follows; shares are the same without it, and
+  // them also takes one of a few other links that together are not wider. (What crosses the first
+  // is part of what crosses those, so its constraint follows; shares are the same without it, and
   // SimGrid has less to solve.) Every route keeps a link. Call it once, after the last `add`. O(sum
   // of squared route lengths).
   void drop_redundant_links();
@@ -63,6 +63,9 @@ class RouteTable {
   [[nodiscard]] std::span<const std::uint32_t> flow_links(std::uint32_t route) const {
     return std::span(flow_links_).subspan(entries_[route].flow_first, entries_[route].flow_count);
   }
+  // How many of the routes depend on each other: the most that are joined by common links of their
+  // flows, directly or through others. O(links of all routes).
+  [[nodiscard]] std::size_t most_coupled() const;
   [[nodiscard]] std::size_t link_count() const { return channels_.size(); }
   [[nodiscard]] ChannelId channel(std::uint32_t link) const { return channels_[link]; }
   [[nodiscard]] std::vector<Rate> capacities() const;
@@ -73,7 +76,6 @@ class RouteTable {
   };
   std::uint32_t insert(const DataPath& path, bool with_links);
   std::uint32_t number_of(ChannelId channel);
-  [[nodiscard]] std::vector<bool> redundant_links() const;
 
   const Router* router_;
   std::unordered_map<DataPath, std::uint32_t, PathHash> routes_;

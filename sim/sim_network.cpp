@@ -17,14 +17,22 @@ RouteTable make_routes(const Router& router, std::span<const DataPath> paths, Pl
   return routes;
 }
 
+FlowDriver chosen_driver(const NetworkOptions& options, const RouteTable& routes,
+                         std::size_t workers) {
+  if (options.driver) return *options.driver;
+  const std::size_t coupled = options.links == PlatformLinks::All ? workers : routes.most_coupled();
+  return coupled > kMostCoupledForSimgrid ? FlowDriver::MaxMin : best_flow_driver();
+}
+
 }  // namespace
 
 SimNetwork::State::State(const Router& router, std::span<const NodeId> nodes,
                          std::span<const DataPath> paths, const Meters& meters,
                          const NetworkOptions& options)
     : routes(make_routes(router, paths, options.links)),
+      driver(chosen_driver(options, routes, nodes.size())),
       meter(routes.link_count(), meters.bins, meters.expected),
-      flows(routes.capacities(), options.driver),
+      flows(routes.capacities(), driver),
       jitter(options.jitter) {
   for (std::uint32_t link = 0; link < routes.link_count(); ++link) {
     const LinkKind kind = router.topology().link(routes.channel(link).link()).kind;
@@ -222,6 +230,9 @@ void SimNetwork::run_actors(std::span<const Body> bodies) {
 
 void SimNetwork::kill(WorkerId worker) {
   state_->kill(worker);
+}
+FlowDriver SimNetwork::driver() const {
+  return state_->driver;
 }
 const SimNetwork::Moved& SimNetwork::moved() const {
   return state_->moved;

@@ -41,8 +41,15 @@ struct Meters {
 // those that can never bind, or every link of the topology that is up.
 enum class PlatformLinks { OfPaths, All };
 
+// Above so many connections in one set that is coupled by common links, SimGrid, which shares the
+// links of the whole set anew whenever one of its flows begins or ends, gives way to our own
+// solver.
+inline constexpr std::size_t kMostCoupledForSimgrid = 2'048;
+
 struct NetworkOptions {
-  FlowDriver driver = best_flow_driver();
+  // Nothing: SimGrid's best, or MaxMin by the rule above; with PlatformLinks::All, whose
+  // connections are not known beforehand, all workers count as coupled.
+  std::optional<FlowDriver> driver;
   BlockJitter jitter;
   PlatformLinks links = PlatformLinks::OfPaths;
 };
@@ -86,6 +93,8 @@ class SimNetwork {
     Bytes wan;
   };
   [[nodiscard]] const Moved& moved() const;
+
+  [[nodiscard]] FlowDriver driver() const;
 
   struct Use {
     ChannelId channel;

@@ -17,7 +17,12 @@ namespace holdfast::sim {
 
 enum class Trace { None, Worker, Block };
 
+// Who shares the links among flows: SimGrid, our own solver of the same model, or SimGrid as long
+// as at most kMostCoupledForSimgrid connections are coupled (sim_network.hpp).
+enum class Sharing { Auto, SimGrid, MaxMin };
+
 struct SimulationOptions {
+  Sharing sharing = Sharing::Auto;
   Trace trace = Trace::Worker;
   std::uint32_t time_bins = 50;            // of links.csv
   std::uint64_t single_bin_above = 1'024;  // workers; then links inside hosts get one bin
@@ -56,8 +61,9 @@ struct MovedBytes {
 };
 
 struct SimulationResult {
-  Time makespan;                // last completion
-  std::vector<Time> completed;  // by worker; zero for one that misses nothing
+  Sharing sharing = Sharing::SimGrid;  // who did it
+  Time makespan;                       // last completion
+  std::vector<Time> completed;         // by worker; zero for one that misses nothing
   MovedBytes moved;
   std::uint64_t deliveries = 0;        // blocks verified by receivers
   std::vector<ChannelUse> channels;    // those that carried something, ascending

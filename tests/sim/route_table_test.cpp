@@ -4,58 +4,133 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "core/plan/planner.hpp"
+#include "tests/plan/cluster.hpp"
+#include "tests/sim/reference_rates.hpp"
 #include "tests/sim/scale_fixture.hpp"
 #include "tests/sim/sim_fixtures.hpp"
 
 namespace holdfast::sim::testing {
 namespace {
 
-// Each link that a flow leaves out is covered: one link that the flows keep lies on every route
-// that takes it, and is not wider.
-void expect_covered(const RouteTable& table, std::size_t routes) {
-  const std::vector<Rate> capacity = table.capacities();
-  for (std::uint32_t left_out = 0; left_out < table.link_count(); ++left_out) {
-    std::vector<bool> covers(table.link_count(), true);
-    bool is_kept = false;
-    for (std::uint32_t route = 0; route < routes; ++route) {
-      const auto all = table.links(route);
-      if (std::find(all.begin(), all.end(), left_out) == all.end()) continue;
-      const auto kept = table.flow_links(route);
-      EXPECT_FALSE(kept.empty());
-      is_kept = is_kept || std::find(kept.begin(), kept.end(), left_out) != kept.end();
-      for (std::uint32_t link = 0; link < covers.size(); ++link) {
-        if (std::find(kept.begin(), kept.end(), link) == kept.end()) covers[link] = false;
-      }
-    }
-    if (is_kept) continue;
-    bool covered = false;
-    for (std::uint32_t link = 0; link < covers.size(); ++link) {
-      covered = covered || (covers[link] && capacity[link] <= capacity[left_out]);
-    }
-    EXPECT_TRUE(covered) << "link " << left_out;
+// Whichever of the routes carry flows, the rates are the same without the links left out. Returns
+// how many links of how many remain.
+std::pair<std::size_t, std::size_t> expect_same_rates(const RouteTable& table, std::uint32_t routes,
+                                                      std::mt19937_64& random) {
+  std::vector<double> capacity;
+  for (const Rate rate : table.capacities()) {
+    capacity.push_back(static_cast<double>(rate.bytes_per_second()));
   }
+  for (const int percent : {100, 90, 50, 20, 5}) {
+    std::vector<std::span<const std::uint32_t>> all;
+    std::vector<std::span<const std::uint32_t>> kept;
+    for (std::uint32_t route = 0; route < routes; ++route) {
+      if (std::uniform_int_distribution<int>(1, 100)(random) > percent) continue;
+      all.push_back(table.links(route));
+      kept.push_back(table.flow_links(route));
+      EXPECT_FALSE(kept.back().empty());
+    }
+    const auto expected = reference_rates(all, capacity);
+    const auto found = reference_rates(kept, capacity);
+    for (std::size_t f = 0; f < all.size(); ++f) {
+      EXPECT_NEAR(found[f] / expected[f], 1, 1e-9) << "flow " << f << " at " << percent << " %";
+    }
+  }
+  std::pair<std::size_t, std::size_t> sizes;
+  for (std::uint32_t route = 0; route < routes; ++route) {
+    sizes.first += table.flow_links(route).size();
+    sizes.second += table.links(route).size();
+  }
+  return sizes;
+}
+
+std::uint32_t add_paths(RouteTable& table, const Demand& demand, const Plan& plan) {
+  std::uint32_t routes = 0;
+  for (const Stripe& stripe : plan.stripes) {
+    for (const Edge& edge : stripe.edges) {
+      routes =
+          std::max(routes, 1 + table.add({demand.workers[edge.parent.index()].node,
+                                          demand.workers[edge.child.index()].node, edge.path}));
+    }
+  }
+  return routes;
 }
 
 TEST(RouteTable, LeavesOutOnlyWhatCannotBind) {
-  const Topology star = make_star({.hosts = 9});
-  const Topology wan = make_wan(3);
-  for (const Topology* topology : {&star, &wan}) {
-    const auto workers = topology == &star ? 9U : 6U;
-    const Demand demand = make_demand(*topology, workers, 4);
-    const Plan plan = two_tree_plan(*topology, demand, 2);
-    const Router router(*topology);
+  std::size_t kept = 0;
+  std::size_t all = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const Topology topology = testing_support::make_cluster(testing_support::random_shape(random));
+    const Demand demand = testing_support::random_demand(topology, random);
+    const Router router(topology);
+    for (const Policy policy : {Policy::Star, Policy::TwoTree, Policy::Hierarchical}) {
+      SCOPED_TRACE(to_string(policy));
+      RouteTable table(router);
+      const std::uint32_t routes =
+          add_paths(table, demand, holdfast::make_plan(policy, router, demand).plan);
+      table.drop_redundant_links();
+      const auto sizes = expect_same_rates(table, routes, random);
+      kept += sizes.first;
+      all += sizes.second;
+    }
+  }
+  EXPECT_LT(kept, all / 2) << "nothing to speak of is left out";
+}
+
+// Two leaves, joined by a link as wide as two of the wires: with two senders it cannot bind, with
+// three it can.
+TEST(RouteTable, AddsUpWhatComesTogether) {
+  for (const std::uint32_t senders : {2U, 3U}) {
+    TopologyBuilder builder("trunk");
+    NodeId leaves[2];
+    for (int side = 0; side < 2; ++side) {
+      leaves[side] =
+          builder.add_node({"leaf" + std::to_string(side), NodeKind::Switch, {}, {}, {}, true});
+    }
+    builder.add_link(
+        {"trunk", leaves[0], leaves[1], LinkKind::Fabric, kRate * 2, Time(0), {}, true});
+    std::vector<DataPath> paths;
+    std::vector<std::pair<NodeId, NodeId>> hosts;
+    for (std::uint32_t h = 0; h < 2 * senders; ++h) {
+      const std::string number = std::to_string(h);
+      const DomainId host = builder.add_domain("host" + number, Level::Host);
+      const NodeId gpu =
+          builder.add_node({"gpu" + number, NodeKind::Gpu, host, Bytes(1'000'000'000), {}, true});
+      const NodeId nic = builder.add_node({"nic" + number, NodeKind::Nic, host, {}, {}, true});
+      builder.add_link({"pcie" + number, gpu, nic, LinkKind::Pcie, kRate * 9, Time(0), {}, true});
+      builder.add_link({"wire" + number,
+                        nic,
+                        leaves[h < senders ? 0 : 1],
+                        LinkKind::Fabric,
+                        kRate,
+                        Time(0),
+                        {},
+                        true});
+      hosts.emplace_back(gpu, nic);
+    }
+    const Topology topology = builder.build();
+    const Router router(topology);
     RouteTable table(router);
-    std::size_t routes = 0;
-    for (const Stripe& stripe : plan.stripes) {
-      for (const Edge& edge : stripe.edges) {
-        routes = std::max<std::size_t>(
-            routes, 1 + table.add({demand.workers[edge.parent.index()].node,
-                                   demand.workers[edge.child.index()].node, edge.path}));
+    // Every sender to every receiver, so that no wire alone covers the trunk.
+    std::uint32_t routes = 0;
+    for (std::uint32_t a = 0; a < senders; ++a) {
+      for (std::uint32_t b = senders; b < 2 * senders; ++b) {
+        routes =
+            1 + table.add({hosts[a].first, hosts[b].first, {hosts[a].second, hosts[b].second, 0}});
       }
     }
     table.drop_redundant_links();
-    expect_covered(table, routes);
+    std::mt19937_64 random(senders);
+    expect_same_rates(table, routes, random);
+    EXPECT_EQ(table.flow_links(0).size(), senders == 2 ? 2U : 3U);
   }
 }
 
@@ -64,16 +139,10 @@ TEST(RouteTable, KeepsTheTwoWires) {
   const ScaleCase scale = make_scale_case(8, 2);
   const Router router(scale.topology);
   RouteTable table(router);
-  std::size_t routes = 0;
-  for (const Stripe& stripe : scale.plan.stripes) {
-    for (const Edge& edge : stripe.edges) {
-      routes = std::max<std::size_t>(
-          routes, 1 + table.add({scale.demand.workers[edge.parent.index()].node,
-                                 scale.demand.workers[edge.child.index()].node, edge.path}));
-    }
-  }
+  const std::uint32_t routes = add_paths(table, scale.demand, scale.plan);
   table.drop_redundant_links();
-  expect_covered(table, routes);
+  std::mt19937_64 random(1);
+  expect_same_rates(table, routes, random);
   for (std::uint32_t route = 0; route < routes; ++route) {
     EXPECT_EQ(table.links(route).size(), 6U);
     EXPECT_LE(table.flow_links(route).size(), 2U);

@@ -1,0 +1,67 @@
+// Flows over links and the clock, without SimGrid: FairRates shares, this counts bytes and time.
+//
+// The same model as FlowNetwork's (see there), for one thread without actors. Time is counted in
+// whole picoseconds: the end of a flow is rounded to the nearest.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <span>
+#include <vector>
+
+#include "core/units.hpp"
+#include "sim/fair_rates.hpp"
+
+namespace holdfast::sim {
+
+class FairFlows {
+ public:
+  using FlowId = std::uint32_t;
+
+  explicit FairFlows(std::span<const Rate> capacities);
+
+  // As FlowNetwork's functions of the same names.
+  [[nodiscard]] Time now() const { return now_; }
+  void start(FlowId id, std::span<const std::uint32_t> links, Bytes bytes, std::optional<Rate> cap);
+  Bytes cancel(FlowId id);
+  [[nodiscard]] std::size_t live() const { return rates_.live(); }
+  void wake_at(Time at) { wake_ = at; }
+  // Ends when stopped, or when no flow runs and no time to wake is set.
+  void run(const std::function<void(std::span<const FlowId> ended)>& handler);
+  void stop() { stopped_ = true; }
+
+ private:
+  struct Flow {
+    std::uint64_t bytes = 0;
+    double left = 0;  // bytes at `since`
+    double rate = 0;  // bytes a picosecond since then
+    Time since;
+    std::uint32_t use = 0;  // rises with each new end: tells stale entries of the queue
+    bool live = false;
+  };
+  struct End {
+    Time at;
+    FlowId flow = 0;
+    std::uint32_t use = 0;
+    friend bool operator>(const End& a, const End& b) {
+      return a.at != b.at ? a.at > b.at : a.flow > b.flow;
+    }
+  };
+
+  [[nodiscard]] double left_now(const Flow& flow) const;
+  void settle();
+  void drop_stale_ends();
+  void take_ended();
+
+  FairRates rates_;
+  std::vector<Flow> flows_;
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+  std::vector<FlowId> ended_;
+  Time now_;
+  Time wake_;
+  bool stopped_ = false;
+};
+
+}  // namespace holdfast::sim

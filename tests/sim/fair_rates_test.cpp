@@ -1,0 +1,191 @@
+// Our own sharing against the simple algorithm, and whole simulations against SimGrid.
+#include "sim/fair_rates.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "core/plan/planner.hpp"
+#include "sim/fair_flows.hpp"
+#include "sim/simulation.hpp"
+#include "tests/plan/cluster.hpp"
+#include "tests/sim/reference_rates.hpp"
+#include "tests/sim/sim_fixtures.hpp"
+
+namespace holdfast::sim::testing {
+namespace {
+
+// Flows that come and go over random links; after each batch the rates are those of the reference,
+// and exactly the flows whose rate has changed were named.
+class Churn {
+ public:
+  explicit Churn(std::uint64_t seed) : random_(seed) {
+    const auto links = pick(1, 30);
+    for (std::uint32_t l = 0; l < links; ++l) {
+      // Often equal, so that ties are common; sometimes a wide one that many share.
+      capacity_.push_back(pick(0, 1) == 0 ? 10.0 : pick(1, 100) * 1.5);
+    }
+    longest_ = pick(1, std::min(6U, links));
+    with_caps_ = pick(0, 1) == 0;
+    most_ = pick(1, 60);
+  }
+
+  void run() {
+    FairRates rates(capacity_);
+    for (int batch = 0; batch < 60; ++batch) {
+      const std::uint32_t changes = pick(1, 4) == 1 ? pick(1, 20) : 1;
+      for (std::uint32_t k = 0; k < changes; ++k) change(rates);
+      check(rates);
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+
+ private:
+  struct Flow {
+    std::vector<std::uint32_t> links;
+    double cap = 0;
+  };
+
+  std::uint32_t pick(std::uint32_t least, std::uint32_t most) {
+    return std::uniform_int_distribution<std::uint32_t>(least, most)(random_);
+  }
+
+  void change(FairRates& rates) {
+    const std::uint32_t id = pick(0, most_ - 1);
+    if (flows_.erase(id) != 0) {
+      rates.remove(id);
+      if (pick(0, 1) == 0) return;
+    }
+    Flow flow;
+    std::vector<std::uint32_t> all(capacity_.size());
+    for (std::uint32_t l = 0; l < all.size(); ++l) all[l] = l;
+    std::shuffle(all.begin(), all.end(), random_);
+    flow.links.assign(all.begin(), all.begin() + pick(1, longest_));
+    flow.cap = with_caps_ && pick(0, 2) == 0 ? pick(1, 20) * 0.7 : FairRates::kNoCap;
+    rates.add(id, flow.links, flow.cap);
+    flows_.emplace(id, flow);
+  }
+
+  void check(FairRates& rates) {
+    const auto span = rates.settle();
+    const std::vector<std::uint32_t> changed(span.begin(), span.end());
+    std::vector<std::span<const std::uint32_t>> links;
+    std::vector<double> caps;
+    for (const auto& [id, flow] : flows_) {
+      links.emplace_back(flow.links);
+      caps.push_back(flow.cap);
+    }
+    const auto expected = reference_rates(links, capacity_, caps);
+    ASSERT_EQ(rates.live(), flows_.size());
+    std::size_t f = 0;
+    for (const auto& [id, flow] : flows_) {
+      ASSERT_NEAR(rates.rate(id) / expected[f++], 1, 1e-9) << "flow " << id;
+      const bool named = std::find(changed.begin(), changed.end(), id) != changed.end();
+      const auto before = last_.find(id);
+      if (before == last_.end() || before->second != rates.rate(id)) {
+        ASSERT_TRUE(named) << "flow " << id;
+      }
+    }
+    last_.clear();
+    for (const auto& [id, flow] : flows_) last_[id] = rates.rate(id);
+  }
+
+  std::mt19937_64 random_;
+  std::vector<double> capacity_;
+  std::map<std::uint32_t, Flow> flows_;
+  std::map<std::uint32_t, double> last_;
+  std::uint32_t longest_ = 1;
+  std::uint32_t most_ = 1;
+  bool with_caps_ = false;
+};
+
+TEST(FairRates, AreThoseOfTheSimpleAlgorithm) {
+  for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Churn(seed).run();
+    if (HasFailure()) return;
+  }
+}
+
+// Two flows share a link of 10; when the second begins and ends the first one's rate changes.
+TEST(FairFlows, CountsBytesAndTime) {
+  FairFlows flows(std::vector<Rate>{Rate(10)});
+  std::vector<std::pair<std::uint32_t, Time>> ended;
+  const std::vector<std::uint32_t> link{0};
+  flows.run([&](std::span<const std::uint32_t> now_ended) {
+    for (const std::uint32_t id : now_ended) ended.emplace_back(id, flows.now());
+    if (flows.now() == Time(0)) {
+      flows.start(0, link, Bytes(100), std::nullopt);
+      flows.wake_at(seconds(2));
+    } else if (flows.now() == seconds(2)) {
+      flows.start(1, link, Bytes(20), std::nullopt);  // both at 5 from here on
+      flows.start(2, link, Bytes(1000), Rate(1));     // and this one at 1: 4.5 each
+      flows.wake_at(seconds(4));
+    } else if (flows.now() == seconds(4)) {
+      EXPECT_EQ(flows.cancel(2), Bytes(2));  // 5 each again
+      EXPECT_EQ(flows.cancel(2), Bytes(1000)) << "what has ended has moved everything";
+    }
+  });
+  // Flow 1: 9 bytes until 4 s, 11 more at 5 a second. Flow 0: 20 + 9 + 11, then 60 at 10 a second.
+  EXPECT_EQ(ended, (std::vector<std::pair<std::uint32_t, Time>>{{1, milliseconds(6'200)},
+                                                                {0, milliseconds(12'200)}}));
+}
+
+// The largest difference between completions, as a share of the makespan.
+double difference(const SimulationResult& own, const SimulationResult& simgrid) {
+  EXPECT_EQ(own.failure, std::nullopt);
+  EXPECT_EQ(simgrid.failure, std::nullopt);
+  EXPECT_EQ(own.sharing, Sharing::MaxMin);
+  EXPECT_EQ(simgrid.sharing, Sharing::SimGrid);
+  EXPECT_EQ(own.deliveries, simgrid.deliveries);
+  EXPECT_EQ(own.moved.gpu, simgrid.moved.gpu);
+  EXPECT_EQ(own.moved.nic, simgrid.moved.nic);
+  EXPECT_EQ(own.moved.wan, simgrid.moved.wan);
+  double most = 0;
+  for (std::size_t w = 0; w < own.completed.size(); ++w) {
+    most = std::max(most, std::abs((own.completed[w] - simgrid.completed[w]).seconds()));
+  }
+  return most / simgrid.makespan.seconds();
+}
+
+// Rounding alone may decide which of two things that happen at the same time comes first, and with
+// it who waits for whom: then completions differ by a small part of a block. Everywhere else they
+// differ by the picosecond to which the end of each block is rounded.
+TEST(MaxMinSimulation, AgreesWithSimgridOnEveryPlan) {
+  int plans = 0;
+  int close = 0;
+  double most = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    std::mt19937_64 random(seed);
+    const Topology topology = testing_support::make_cluster(testing_support::random_shape(random));
+    const Demand demand = testing_support::random_demand(topology, random);
+    const Router router(topology);
+    SimulationOptions options;
+    options.jitter = seed % 2 == 0 ? 0 : 50'000;
+    options.seed = seed;
+    for (const Policy policy :
+         {Policy::Star, Policy::Chain, Policy::TwoTree, Policy::Hierarchical}) {
+      SCOPED_TRACE(to_string(policy));
+      const Plan plan = holdfast::make_plan(policy, router, demand).plan;
+      options.sharing = Sharing::MaxMin;
+      const SimulationResult own = simulate(router, demand, plan, options);
+      options.sharing = Sharing::SimGrid;
+      const double apart = difference(own, simulate(router, demand, plan, options));
+      EXPECT_LT(apart, 0.01);
+      ++plans;
+      close += apart < 1e-7 ? 1 : 0;
+      most = std::max(most, apart);
+    }
+  }
+  fmt::print("{} of {} plans within 1e-7, the others within {:.2g}\n", close, plans, most);
+  EXPECT_GE(close, plans * 4 / 5);
+}
+
+}  // namespace
+}  // namespace holdfast::sim::testing
