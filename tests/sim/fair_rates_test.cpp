@@ -153,21 +153,19 @@ double difference(const SimulationResult& own, const SimulationResult& simgrid) 
   return most / simgrid.makespan.seconds();
 }
 
-// Rounding alone may decide which of two things that happen at the same time comes first, and with
-// it who waits for whom: then completions differ by a small part of a block. Everywhere else they
-// differ by the picosecond to which the end of each block is rounded.
+// Where two things happen at the same time, rounding alone decides which comes first and with it
+// who waits for whom, so block times vary here. What is left is the picosecond to which
+// the end of each block is rounded.
 TEST(MaxMinSimulation, AgreesWithSimgridOnEveryPlan) {
-  int plans = 0;
-  int close = 0;
   double most = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937_64 random(seed);
     const Topology topology = testing_support::make_cluster(testing_support::random_shape(random));
     const Demand demand = testing_support::random_demand(topology, random);
     const Router router(topology);
     SimulationOptions options;
-    options.jitter = seed % 2 == 0 ? 0 : 50'000;
+    options.jitter = 50'000;  // millionths
     options.seed = seed;
     for (const Policy policy :
          {Policy::Star, Policy::Chain, Policy::TwoTree, Policy::Hierarchical}) {
@@ -177,14 +175,11 @@ TEST(MaxMinSimulation, AgreesWithSimgridOnEveryPlan) {
       const SimulationResult own = simulate(router, demand, plan, options);
       options.sharing = Sharing::SimGrid;
       const double apart = difference(own, simulate(router, demand, plan, options));
-      EXPECT_LT(apart, 0.01);
-      ++plans;
-      close += apart < 1e-7 ? 1 : 0;
+      EXPECT_LT(apart, 1e-6);
       most = std::max(most, apart);
     }
   }
-  fmt::print("{} of {} plans within 1e-7, the others within {:.2g}\n", close, plans, most);
-  EXPECT_GE(close, plans * 4 / 5);
+  fmt::print("completions differ by at most {:.2g} of the makespan\n", most);
 }
 
 }  // namespace
