@@ -115,6 +115,11 @@ void carry_out(const Task& task, Policy policy, const SimulateArguments& argumen
   options.trace = trace_of(arguments.trace);
   options.jitter = task.loaded.scenario.options.jitter;
   options.seed = record.seed;
+  options.worker_name = [&task](WorkerId worker) {
+    const DemandWorker& w = task.update.demand.workers[worker.index()];
+    return fmt::format("'{}' of {}", task.loaded.topology.node(w.node).name,
+                       task.update.replicas[w.group].name);
+  };
   options.progress = [&](double fraction) { progress.show(record.policy, fraction); };
   if (is_online(policy)) {
     carry_out_online(task, policy, options, record);

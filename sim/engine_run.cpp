@@ -93,8 +93,10 @@ class Run final : public LoopObserver, public Grants {
   void report(WorkerId worker, Time now);
   void pump(WorkerId worker);
   void fail(std::string text, WorkerId worker, Time now);
+  void keep_bins_of_busiest();
   void trace_progress(std::uint32_t worker, Time now);
 
+  const Topology& topology_;
   const Demand& demand_;
   const SimulationOptions& options_;
   const std::function<void(double)>& progress_;
@@ -115,7 +117,8 @@ class Run final : public LoopObserver, public Grants {
 Run::Run(const Router& router, const Demand& demand, const Plan& plan,
          const SimulationOptions& options, const std::function<void(double)>& progress,
          std::optional<FlowDriver> driver, Director* director)
-    : demand_(demand),
+    : topology_(router.topology()),
+      demand_(demand),
       options_(options),
       progress_(progress),
       director_(director),
@@ -248,7 +251,11 @@ void Run::completed(const WorkerEngine& engine, Time now) {
 }
 
 void Run::failed(const EngineFailure& failure, Time now) {
-  fail(to_string(failure), failure.worker, now);
+  const auto name = [this](WorkerId worker) {
+    return options_.worker_name ? options_.worker_name(worker)
+                                : topology_.node(demand_.workers[worker.index()].node).name;
+  };
+  fail(to_string(failure, name), failure.worker, now);
 }
 
 // The first failure ends the run.
@@ -257,6 +264,24 @@ void Run::fail(std::string text, WorkerId worker, Time now) {
   result_.events.push_back({now, TraceKind::Fault, worker, 0, {}, {}, {}, text});
   result_.failure = std::move(text);
   network_.stop();
+}
+
+// By bytes over capacity, ties to the lower channel.
+void Run::keep_bins_of_busiest() {
+  std::vector<std::pair<double, std::size_t>> busy;
+  for (std::size_t c = 0; c < result_.channels.size(); ++c) {
+    const ChannelUse& use = result_.channels[c];
+    if (use.bins.size() < 2) continue;
+    const Rate capacity = topology_.link(use.channel.link()).capacity;
+    busy.emplace_back(
+        -static_cast<double>(use.total.count()) / static_cast<double>(capacity.bytes_per_second()),
+        c);
+  }
+  std::sort(busy.begin(), busy.end());
+  for (std::size_t k = options_.links_with_bins; k < busy.size(); ++k) {
+    ChannelUse& use = result_.channels[busy[k].second];
+    use.bins = {use.total};
+  }
 }
 
 SimulationResult Run::carry_out() {
@@ -274,6 +299,7 @@ SimulationResult Run::carry_out() {
   for (SimNetwork::Use& use : network_.channel_use(end)) {
     result_.channels.push_back({use.channel, use.total, std::move(use.bins)});
   }
+  if (demand_.workers.size() > options_.single_bin_above) keep_bins_of_busiest();
   return std::move(result_);
 }
 

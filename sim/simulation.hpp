@@ -26,7 +26,13 @@ struct SimulationOptions {
   Trace trace = Trace::Worker;
   std::uint32_t time_bins = 50;            // of links.csv
   std::uint64_t single_bin_above = 1'024;  // workers; then links inside hosts get one bin
-  Time read_deadline = seconds(600);       // of one block
+  // Above so many workers (single_bin_above) only the links that are used most, bytes over
+  // capacity, keep their bins; the others get one, so that what is written does not grow with links
+  // x bins.
+  std::size_t links_with_bins = 1'500;
+  Time read_deadline = seconds(600);  // of one block
+  // How errors call a worker; without it by its node. Called in the child process.
+  std::function<std::string(WorkerId)> worker_name;
   std::uint32_t jitter = 0;  // of block times, in millionths: see block_jitter.hpp; zero: none
   std::uint64_t seed = 0;    // of what jitter draws
   std::function<void(double fraction)> progress;  // called now and then with what is delivered

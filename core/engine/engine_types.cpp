@@ -18,11 +18,13 @@ const char* to_string(FailureKind kind) {
   return "unknown";
 }
 
-std::string to_string(const EngineFailure& failure) {
+std::string to_string(const EngineFailure& failure, const WorkerName& name_of) {
+  const auto name = [&](WorkerId worker) {
+    return name_of ? name_of(worker) : fmt::format("worker {}", worker.value());
+  };
   std::string text = fmt::format(
-      "{}: worker {} needs block {} (stripe {}) from worker {}: ", to_string(failure.kind),
-      failure.worker.value(), failure.block.value(), failure.stripe.value(),
-      failure.source.value());
+      "{}: {} needs block {} (stripe {}) from {}: ", to_string(failure.kind), name(failure.worker),
+      failure.block.value(), failure.stripe.value(), name(failure.source));
   switch (failure.kind) {
     case FailureKind::ReadFailed:
       text += fmt::format("the read ended with '{}'", to_string(failure.status));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <variant>
@@ -101,8 +102,10 @@ struct EngineFailure {
   std::uint64_t found = 0;
   Time waited;  // NoProgress: since the last progress
 };
-// "worker 3: block 17 (stripe 2) from worker 1: digest 00.. instead of 7f.." and the like.
-[[nodiscard]] std::string to_string(const EngineFailure& failure);
+// "read failed: h3.gpu0 needs block 17 (stripe 2) from h1.gpu0: the read ended with ..." and the
+// like. `name_of` says how workers are called; without it "worker 3".
+using WorkerName = std::function<std::string(WorkerId)>;
+[[nodiscard]] std::string to_string(const EngineFailure& failure, const WorkerName& name_of = {});
 
 // The last command of an engine.
 struct Failed {

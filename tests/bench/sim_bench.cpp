@@ -11,20 +11,21 @@ namespace {
 
 double cpu_of_children = 0;  // seconds, all that ended so far
 
-// Arguments: GPUs, blocks of an eighth of the model.
-void simulate_two_tree(benchmark::State& state) {
-  const auto gpus = static_cast<std::uint32_t>(state.range(0));
-  const auto blocks = static_cast<std::uint32_t>(state.range(1));
-  const testing::ScaleCase scale = testing::make_scale_case(gpus / testing::kScaleGpus, blocks);
+void simulate_case(benchmark::State& state, const testing::ScaleCase& scale, Sharing sharing) {
   const Router router(scale.topology);
+  SimulationOptions options;
+  options.sharing = sharing;
+  options.trace = Trace::None;
   std::uint64_t deliveries = 0;
   for (auto _ : state) {
-    const SimulationResult result = simulate(router, scale.demand, scale.plan);
+    const SimulationResult result = simulate(router, scale.demand, scale.plan, options);
     if (result.failure) {
       state.SkipWithError(result.failure->c_str());
       return;
     }
     deliveries += result.deliveries;
+    state.counters["makespan_s"] = result.makespan.seconds();
+    state.SetLabel(result.sharing == Sharing::MaxMin ? "own solver" : "SimGrid");
   }
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -40,10 +41,45 @@ void simulate_two_tree(benchmark::State& state) {
   state.counters["peak_mib_so_far"] = static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
+// Arguments: GPUs, blocks of an eighth of the model.
+void simulate_two_tree(benchmark::State& state, Sharing sharing) {
+  const auto gpus = static_cast<std::uint32_t>(state.range(0));
+  const auto blocks = static_cast<std::uint32_t>(state.range(1));
+  simulate_case(state, testing::make_scale_case(gpus / testing::kScaleGpus, blocks), sharing);
+}
+
+// The same arguments; pods of 32 hosts.
+void simulate_coupled(benchmark::State& state, Sharing sharing) {
+  const auto gpus = static_cast<std::uint32_t>(state.range(0));
+  const auto blocks = static_cast<std::uint32_t>(state.range(1));
+  constexpr std::uint32_t kPodHosts = 32;
+  simulate_case(state, testing::make_coupled_case(gpus / testing::kScaleGpus, blocks, kPodHosts, 1),
+                sharing);
+}
+
 // The work happens in a child process: real time counts.
-BENCHMARK(simulate_two_tree)
+BENCHMARK_CAPTURE(simulate_two_tree, simgrid, Sharing::SimGrid)
     ->Args({128, 256})
     ->Args({1024, 256})
+    ->Args({4096, 64})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(1);
+BENCHMARK_CAPTURE(simulate_two_tree, own, Sharing::MaxMin)
+    ->Args({1024, 256})
+    ->Args({4096, 64})
+    ->Args({4096, 256})
+    ->Args({16'384, 64})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(1);
+BENCHMARK_CAPTURE(simulate_coupled, simgrid, Sharing::SimGrid)
+    ->Args({512, 16})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(1);
+BENCHMARK_CAPTURE(simulate_coupled, own, Sharing::MaxMin)
+    ->Args({512, 16})
     ->Args({4096, 64})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime()

@@ -1,6 +1,10 @@
 #include "tests/sim/scale_fixture.hpp"
 
+#include <algorithm>
+#include <numeric>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "core/plan/two_tree.hpp"
 
@@ -9,7 +13,27 @@ namespace {
 
 constexpr Rate kPcieRate(64'000'000'000);
 constexpr Rate kDigestRate(2'000'000'000'000);
+constexpr Rate kWidest(100'000'000'000'000);  // nothing crosses these links
 constexpr Time kHop = microseconds(1);
+
+// GPU, PCIe switch and NIC for each of `switches`, which the NICs are joined to.
+void add_host(TopologyBuilder& builder, std::uint32_t number, const std::vector<NodeId>& switches) {
+  const std::string host = "h" + std::to_string(number);
+  const DomainId domain = builder.add_domain(host, Level::Host);
+  for (std::uint32_t r = 0; r < switches.size(); ++r) {
+    const std::string tail = "." + std::to_string(r);
+    const NodeId gpu = builder.add_node(
+        {host + ".gpu" + tail, NodeKind::Gpu, domain, Bytes(80'000'000'000), kDigestRate, true});
+    const NodeId pcie =
+        builder.add_node({host + ".pcie" + tail, NodeKind::PcieSwitch, domain, {}, {}, true});
+    const NodeId nic =
+        builder.add_node({host + ".nic" + tail, NodeKind::Nic, domain, {}, {}, true});
+    builder.add_link({host + ".a" + tail, gpu, pcie, LinkKind::Pcie, kPcieRate, kHop, {}, true});
+    builder.add_link({host + ".b" + tail, pcie, nic, LinkKind::Pcie, kPcieRate, kHop, {}, true});
+    builder.add_link(
+        {host + ".c" + tail, nic, switches[r], LinkKind::Fabric, kScaleRate, kHop, {}, true});
+  }
+}
 
 Topology make_topology(std::uint32_t hosts) {
   TopologyBuilder builder("rails");
@@ -24,26 +48,31 @@ Topology make_topology(std::uint32_t hosts) {
                       rails[r],
                       spine,
                       LinkKind::Fabric,
-                      kScaleRate * hosts,
+                      std::min(kScaleRate * hosts, kWidest),
                       kHop,
                       {},
                       true});
   }
-  for (std::uint32_t h = 0; h < hosts; ++h) {
-    const std::string host = "h" + std::to_string(h);
-    const DomainId domain = builder.add_domain(host, Level::Host);
-    for (std::uint32_t r = 0; r < kScaleGpus; ++r) {
-      const std::string tail = "." + std::to_string(r);
-      const NodeId gpu = builder.add_node(
-          {host + ".gpu" + tail, NodeKind::Gpu, domain, Bytes(80'000'000'000), kDigestRate, true});
-      const NodeId pcie =
-          builder.add_node({host + ".pcie" + tail, NodeKind::PcieSwitch, domain, {}, {}, true});
-      const NodeId nic =
-          builder.add_node({host + ".nic" + tail, NodeKind::Nic, domain, {}, {}, true});
-      builder.add_link({host + ".a" + tail, gpu, pcie, LinkKind::Pcie, kPcieRate, kHop, {}, true});
-      builder.add_link({host + ".b" + tail, pcie, nic, LinkKind::Pcie, kPcieRate, kHop, {}, true});
-      builder.add_link(
-          {host + ".c" + tail, nic, rails[r], LinkKind::Fabric, kScaleRate, kHop, {}, true});
+  for (std::uint32_t h = 0; h < hosts; ++h) add_host(builder, h, rails);
+  return builder.build();
+}
+
+Topology make_pods(std::uint32_t hosts, std::uint32_t pod_hosts) {
+  TopologyBuilder builder("pods");
+  const NodeId spine = builder.add_node({"spine", NodeKind::Spine, {}, {}, {}, true});
+  for (std::uint32_t first = 0; first < hosts; first += pod_hosts) {
+    const std::string pod = "pod" + std::to_string(first / pod_hosts);
+    const NodeId leaf = builder.add_node({pod, NodeKind::Switch, {}, {}, {}, true});
+    builder.add_link({pod + ".trunk",
+                      leaf,
+                      spine,
+                      LinkKind::Fabric,
+                      kScaleRate * (pod_hosts * kScaleGpus / 2),
+                      kHop,
+                      {},
+                      true});
+    for (std::uint32_t h = first; h < std::min(hosts, first + pod_hosts); ++h) {
+      add_host(builder, h, std::vector<NodeId>(kScaleGpus, leaf));
     }
   }
   return builder.build();
@@ -66,7 +95,9 @@ Demand make_demand(const Topology& topology, std::uint32_t hosts, std::uint32_t 
   return std::move(builder).build();
 }
 
-Plan make_plan(const Topology& topology, const Demand& demand, std::uint32_t hosts) {
+// Two trees for each shard; order[k] is the host at place k of the trees, the holder at 0.
+Plan make_plan(const Topology& topology, const Demand& demand,
+               const std::vector<std::vector<std::uint32_t>>& orders) {
   Plan plan;
   plan.topology = topology.hash();
   plan.demand = hash_of(demand);
@@ -76,20 +107,31 @@ Plan make_plan(const Topology& topology, const Demand& demand, std::uint32_t hos
       return topology.find_node("h" + std::to_string(host) + ".nic." + std::to_string(rail));
     };
     for (std::uint32_t side = 0; side < 2; ++side) {
+      const std::vector<std::uint32_t>& order = orders[rail];
+      const auto hosts = static_cast<std::uint32_t>(order.size());
       const auto parents =
           two_tree_parents(hosts - 1, side == 0 ? TreeSide::First : TreeSide::Second);
       Stripe stripe{ClassId(c), {side, 2, block_count(demand.classes[c])}, {}};
-      for (std::uint32_t h = 1; h < hosts; ++h) {
-        stripe.edges.push_back({WorkerId(h * kScaleGpus + rail),
-                                WorkerId(parents[h] * kScaleGpus + rail),
+      for (std::uint32_t k = 1; k < hosts; ++k) {
+        const std::uint32_t child = order[k];
+        const std::uint32_t parent = order[parents[k]];
+        stripe.edges.push_back({WorkerId(child * kScaleGpus + rail),
+                                WorkerId(parent * kScaleGpus + rail),
                                 {},
-                                {nic(parents[h]), nic(h), 0},
+                                {nic(parent), nic(child), 0},
                                 2});
       }
+      std::sort(stripe.edges.begin(), stripe.edges.end());
       plan.stripes.push_back(std::move(stripe));
     }
   }
   return plan;
+}
+
+std::vector<std::uint32_t> in_order(std::uint32_t hosts) {
+  std::vector<std::uint32_t> order(hosts);
+  std::iota(order.begin(), order.end(), 0U);
+  return order;
 }
 
 }  // namespace
@@ -97,7 +139,21 @@ Plan make_plan(const Topology& topology, const Demand& demand, std::uint32_t hos
 ScaleCase make_scale_case(std::uint32_t hosts, std::uint32_t blocks) {
   Topology topology = make_topology(hosts);
   Demand demand = make_demand(topology, hosts, blocks);
-  Plan plan = make_plan(topology, demand, hosts);
+  const std::vector<std::vector<std::uint32_t>> orders(kScaleGpus, in_order(hosts));
+  Plan plan = make_plan(topology, demand, orders);
+  return {std::move(topology), std::move(demand), std::move(plan)};
+}
+
+ScaleCase make_coupled_case(std::uint32_t hosts, std::uint32_t blocks, std::uint32_t pod_hosts,
+                            std::uint64_t seed) {
+  Topology topology = make_pods(hosts, pod_hosts);
+  Demand demand = make_demand(topology, hosts, blocks);
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<std::uint32_t>> orders(kScaleGpus, in_order(hosts));
+  for (std::vector<std::uint32_t>& order : orders) {
+    std::shuffle(order.begin() + 1, order.end(), random);
+  }
+  Plan plan = make_plan(topology, demand, orders);
   return {std::move(topology), std::move(demand), std::move(plan)};
 }
 

@@ -168,7 +168,7 @@ TEST(Simulation, AFailedReadEndsTheRun) {
   const auto result =
       run(topology, demand, tree_plan(topology, demand, chain_parents(1), 2), options);
   ASSERT_TRUE(result.failure);
-  EXPECT_NE(result.failure->find("worker 1"), std::string::npos) << *result.failure;
+  EXPECT_NE(result.failure->find("gpu1 needs block"), std::string::npos) << *result.failure;
   EXPECT_NE(result.failure->find("deadline"), std::string::npos) << *result.failure;
   EXPECT_EQ(result.deliveries, 1U);
   ASSERT_FALSE(result.events.empty());
