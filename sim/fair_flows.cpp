@@ -46,7 +46,7 @@ Bytes FairFlows::cancel(FlowId id) {
   if (!flow.live) return Bytes(flow.bytes);  // it ended in this instant
   const auto left = static_cast<std::uint64_t>(std::llround(left_now(flow)));
   flow.live = false;
-  ++flow.use;
+  ends_.erase(id);
   rates_.remove(id);
   return Bytes(flow.bytes - std::min(flow.bytes, left));
 }
@@ -58,29 +58,22 @@ void FairFlows::settle() {
     flow.left = left_now(flow);
     flow.since = now_;
     flow.rate = rates_.rate(id);
-    ++flow.use;
     const double wait = flow.left / flow.rate;
     const auto most = static_cast<double>((Time::never() - now_).picoseconds());
-    if (!(wait < most)) continue;  // never, as far as time is counted
-    ends_.push({now_ + Time(std::llround(wait)), id, flow.use});
-  }
-}
-
-void FairFlows::drop_stale_ends() {
-  while (!ends_.empty()) {
-    const End& next = ends_.top();
-    if (flows_[next.flow].live && flows_[next.flow].use == next.use) return;
-    ends_.pop();
+    if (wait < most) {
+      ends_.set(id, now_ + Time(std::llround(wait)));
+    } else {
+      ends_.erase(id);  // never, as far as time is counted
+    }
   }
 }
 
 void FairFlows::take_ended() {
   ended_.clear();
-  for (drop_stale_ends(); !ends_.empty() && ends_.top().at <= now_; drop_stale_ends()) {
-    const FlowId id = ends_.top().flow;
-    ends_.pop();
+  while (!ends_.empty() && ends_.first_time() <= now_) {
+    const FlowId id = ends_.first();
+    ends_.erase(id);
     flows_[id].live = false;
-    ++flows_[id].use;
     rates_.remove(id);
     ended_.push_back(id);
   }
@@ -90,8 +83,7 @@ void FairFlows::run(const std::function<void(std::span<const FlowId> ended)>& ha
   handler({});
   while (!stopped_) {
     settle();
-    drop_stale_ends();
-    const Time next = ends_.empty() ? wake_ : std::min(wake_, ends_.top().at);
+    const Time next = ends_.empty() ? wake_ : std::min(wake_, ends_.first_time());
     if (next == Time::never()) return;
     now_ = std::max(now_, next);
     if (wake_ <= now_) wake_ = Time::never();

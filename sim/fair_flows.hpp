@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <queue>
 #include <span>
 #include <vector>
 
 #include "core/units.hpp"
+#include "sim/end_queue.hpp"
 #include "sim/fair_rates.hpp"
 
 namespace holdfast::sim {
@@ -38,26 +38,16 @@ class FairFlows {
     double left = 0;  // bytes at `since`
     double rate = 0;  // bytes a picosecond since then
     Time since;
-    std::uint32_t use = 0;  // rises with each new end: tells stale entries of the queue
     bool live = false;
-  };
-  struct End {
-    Time at;
-    FlowId flow = 0;
-    std::uint32_t use = 0;
-    friend bool operator>(const End& a, const End& b) {
-      return a.at != b.at ? a.at > b.at : a.flow > b.flow;
-    }
   };
 
   [[nodiscard]] double left_now(const Flow& flow) const;
   void settle();
-  void drop_stale_ends();
   void take_ended();
 
   FairRates rates_;
   std::vector<Flow> flows_;
-  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+  EndQueue ends_;
   std::vector<FlowId> ended_;
   Time now_;
   Time wake_;
