@@ -127,9 +127,11 @@ Run::Run(const Router& router, const Demand& demand, const Plan& plan,
           {options.time_bins, demand.workers.size() > options.single_bin_above,
            least_makespan(router, demand, plan)},
           {driver ? driver : driver_of(options.sharing), BlockJitter(options.jitter, options.seed),
-           director == nullptr ? PlatformLinks::OfPaths : PlatformLinks::All}),
+           director == nullptr ? PlatformLinks::OfPaths : PlatformLinks::All, demand.block_size,
+           options.sharing_step}),
       placement_(demand.block_bytes) {
   result_.sharing = network_.driver() == FlowDriver::MaxMin ? Sharing::MaxMin : Sharing::SimGrid;
+  result_.sharing_step = network_.step();
   result_.completed.resize(demand.workers.size());
   wanted_.resize(demand.workers.size());
   got_.resize(demand.workers.size());

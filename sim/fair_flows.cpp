@@ -21,8 +21,8 @@ std::vector<double> numbers(std::span<const Rate> rates) {
 
 }  // namespace
 
-FairFlows::FairFlows(std::span<const Rate> capacities)
-    : rates_(numbers(capacities)), wake_(Time::never()) {}
+FairFlows::FairFlows(std::span<const Rate> capacities, Time step)
+    : rates_(numbers(capacities)), step_(step), wake_(Time::never()) {}
 
 double FairFlows::left_now(const Flow& flow) const {
   const auto passed = static_cast<double>((now_ - flow.since).picoseconds());
@@ -39,6 +39,8 @@ void FairFlows::start(FlowId id, std::span<const std::uint32_t> links, Bytes byt
   flow.since = now_;
   flow.live = true;
   rates_.add(id, links, cap ? per_picosecond(*cap) : FairRates::kNoCap);
+  if (step_ > Time(0)) set_rate(id, rates_.lend(id));
+  settle_at_ = std::min(settle_at_, now_ + step_);
 }
 
 Bytes FairFlows::cancel(FlowId id) {
@@ -48,24 +50,27 @@ Bytes FairFlows::cancel(FlowId id) {
   flow.live = false;
   ends_.erase(id);
   rates_.remove(id);
+  settle_at_ = std::min(settle_at_, now_ + step_);
   return Bytes(flow.bytes - std::min(flow.bytes, left));
 }
 
-// New ends for the flows whose rates have changed.
-void FairFlows::settle() {
-  for (const FlowId id : rates_.settle()) {
-    Flow& flow = flows_[id];
-    flow.left = left_now(flow);
-    flow.since = now_;
-    flow.rate = rates_.rate(id);
-    const double wait = flow.left / flow.rate;
-    const auto most = static_cast<double>((Time::never() - now_).picoseconds());
-    if (wait < most) {
-      ends_.set(id, now_ + Time(std::llround(wait)));
-    } else {
-      ends_.erase(id);  // never, as far as time is counted
-    }
+// From now on; its end moves accordingly.
+void FairFlows::set_rate(FlowId id, double rate) {
+  Flow& flow = flows_[id];
+  flow.left = left_now(flow);
+  flow.since = now_;
+  flow.rate = rate;
+  const double wait = flow.left / rate;
+  if (wait < static_cast<double>((Time::never() - now_).picoseconds())) {
+    ends_.set(id, now_ + Time(std::llround(wait)));
+  } else {
+    ends_.erase(id);  // never, as far as time is counted
   }
+}
+
+void FairFlows::settle() {
+  settle_at_ = Time::never();
+  for (const FlowId id : rates_.settle()) set_rate(id, rates_.rate(id));
 }
 
 void FairFlows::take_ended() {
@@ -77,15 +82,18 @@ void FairFlows::take_ended() {
     rates_.remove(id);
     ended_.push_back(id);
   }
+  if (!ended_.empty()) settle_at_ = std::min(settle_at_, now_ + step_);
 }
 
 void FairFlows::run(const std::function<void(std::span<const FlowId> ended)>& handler) {
   handler({});
   while (!stopped_) {
-    settle();
-    const Time next = ends_.empty() ? wake_ : std::min(wake_, ends_.first_time());
+    if (settle_at_ <= now_) settle();
+    const Time end = ends_.empty() ? Time::never() : ends_.first_time();
+    const Time next = std::min({wake_, end, settle_at_});
     if (next == Time::never()) return;
     now_ = std::max(now_, next);
+    if (next == settle_at_ && next < std::min(wake_, end)) continue;
     if (wake_ <= now_) wake_ = Time::never();
     take_ended();
     handler(ended_);

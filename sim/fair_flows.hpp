@@ -2,6 +2,11 @@
 //
 // The same model as FlowNetwork's (see there), for one thread without actors. Time is counted in
 // whole picoseconds: the end of a flow is rounded to the nearest.
+//
+// With a step above zero, rates are made fair at most once in that time: a flow that begins in
+// between gets what the others leave of its links (mostly just what the block before it had), and
+// what an ended one had lies idle until then. So no link carries more than it can, and what differs
+// is bounded by the step for each block; where many flows are coupled it saves most of the work.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +25,7 @@ class FairFlows {
  public:
   using FlowId = std::uint32_t;
 
-  explicit FairFlows(std::span<const Rate> capacities);
+  explicit FairFlows(std::span<const Rate> capacities, Time step = {});
 
   // As FlowNetwork's functions of the same names.
   [[nodiscard]] Time now() const { return now_; }
@@ -42,6 +47,7 @@ class FairFlows {
   };
 
   [[nodiscard]] double left_now(const Flow& flow) const;
+  void set_rate(FlowId id, double rate);
   void settle();
   void take_ended();
 
@@ -49,6 +55,8 @@ class FairFlows {
   std::vector<Flow> flows_;
   EndQueue ends_;
   std::vector<FlowId> ended_;
+  Time step_;
+  Time settle_at_ = Time::never();  // rates are to be made fair then
   Time now_;
   Time wake_;
   bool stopped_ = false;

@@ -71,6 +71,18 @@ void FairRates::measure(Link& link) const {
   link.full = reaches(load, link.capacity);
 }
 
+double FairRates::lend(std::uint32_t number) {
+  Flow& flow = flows_[number];
+  double most = flow.cap;
+  for (const auto& [l, place] : flow.links) {
+    double left = links_[l].capacity;
+    for (const User& user : links_[l].users) left -= flows_[user.flow].rate;
+    most = std::min(most, left);
+  }
+  flow.rate = std::max(most, 0.0);
+  return flow.rate;
+}
+
 bool FairRates::content(const Flow& flow) const {
   if (reaches(flow.rate, flow.cap)) return true;
   return std::any_of(flow.links.begin(), flow.links.end(), [&](const auto& at) {

@@ -40,6 +40,9 @@ class FairRates {
 
   // As of the last `settle`; zero for a flow that was added since.
   [[nodiscard]] double rate(std::uint32_t flow) const { return flows_[flow].rate; }
+  // Gives a flow that was added since the last `settle` what the others leave of its links, up to
+  // its cap, and returns that; the next `settle` makes it fair. O(flows on its links).
+  double lend(std::uint32_t flow);
   [[nodiscard]] std::size_t live() const { return live_; }
 
  private:

@@ -228,14 +228,14 @@ void FlowNetwork::Impl::start(FlowId id, double cap) {
   by_action.emplace(flow.action, id);
 }
 
-FlowNetwork::FlowNetwork(std::span<const Rate> capacities, FlowDriver driver)
+FlowNetwork::FlowNetwork(std::span<const Rate> capacities, FlowDriver driver, Time step)
     : impl_(std::make_unique<Impl>()) {
   if (driver == FlowDriver::KernelAction && best_flow_driver() != driver) {
     throw Error(ErrorCode::Unsupported, "flows as kernel actions need SimGrid 3.32");
   }
   impl_->driver = driver;
   if (driver == FlowDriver::MaxMin) {
-    impl_->own.emplace(capacities);
+    impl_->own.emplace(capacities, step);
   } else {
     impl_->build(capacities);
   }

@@ -40,8 +40,8 @@ enum class FlowDriver { KernelAction, DirectComm, MaxMin };
 
 class FlowNetwork {
  public:
-  // Links are numbered in the order of `capacities`.
-  FlowNetwork(std::span<const Rate> capacities, FlowDriver driver);
+  // Links are numbered in the order of `capacities`. `step`: see fair_flows.hpp; for MaxMin alone.
+  FlowNetwork(std::span<const Rate> capacities, FlowDriver driver, Time step = {});
   ~FlowNetwork();
   FlowNetwork(const FlowNetwork&) = delete;
   FlowNetwork& operator=(const FlowNetwork&) = delete;

@@ -156,6 +156,7 @@ struct SimNetwork::State {
 
   RouteTable routes;
   FlowDriver driver;
+  Time step;
   ChannelMeter meter;
   FlowNetwork flows;
   BlockJitter jitter;

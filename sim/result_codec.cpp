@@ -149,6 +149,7 @@ Plan read_plan(Reader& in) {
 std::vector<std::byte> encode_result(const SimulationResult& result) {
   Writer out;
   out.number(static_cast<std::uint64_t>(result.sharing));
+  out.time(result.sharing_step);
   out.time(result.makespan);
   out.number(result.completed.size());
   for (const Time time : result.completed) out.time(time);
@@ -176,6 +177,7 @@ SimulationResult decode_result(std::span<const std::byte> bytes) {
   Reader in(bytes);
   SimulationResult result;
   result.sharing = static_cast<Sharing>(in.number());
+  result.sharing_step = in.time();
   result.makespan = in.time();
   result.completed.resize(in.count());
   for (Time& time : result.completed) time = in.time();

@@ -229,4 +229,25 @@ std::size_t RouteTable::most_coupled() const {
   return most;
 }
 
+std::size_t RouteTable::most_shared() const {
+  std::vector<std::size_t> uses(channels_.size());
+  for (const std::uint32_t link : flow_links_) ++uses[link];
+  return uses.empty() ? 0 : *std::max_element(uses.begin(), uses.end());
+}
+
+Rate RouteTable::widest_between_hosts() const {
+  const std::vector<Rate> capacity = capacities();
+  Rate between;
+  Rate any;
+  for (std::uint32_t route = 0; route < entries_.size(); ++route) {
+    const Entry& entry = entries_[route];
+    if (entry.count == 0) continue;
+    Rate narrowest = entry.stream_cap.value_or(Rate(std::numeric_limits<std::uint64_t>::max()));
+    for (const std::uint32_t link : links(route)) narrowest = std::min(narrowest, capacity[link]);
+    any = std::max(any, narrowest);
+    if (entry.over_nic) between = std::max(between, narrowest);
+  }
+  return between == Rate(0) ? any : between;
+}
+
 }  // namespace holdfast::sim

@@ -45,6 +45,12 @@ enum class PlatformLinks { OfPaths, All };
 // links of the whole set anew whenever one of its flows begins or ends, gives way to our own
 // solver.
 inline constexpr std::size_t kMostCoupledForSimgrid = 2'048;
+// Our own solver makes rates fair at every change, as long as that changes few of them: not where
+// more connections than the first are coupled and one link is shared by more than the second. Then
+// it does so at most once in this part of the time that a block takes at best between hosts.
+inline constexpr std::size_t kMostCoupledExactly = 4'096;
+inline constexpr std::size_t kMostSharedExactly = 64;
+inline constexpr std::int64_t kStepsOfBlock = 50;
 
 struct NetworkOptions {
   // Nothing: SimGrid's best, or MaxMin by the rule above; with PlatformLinks::All, whose
@@ -52,6 +58,8 @@ struct NetworkOptions {
   std::optional<FlowDriver> driver;
   BlockJitter jitter;
   PlatformLinks links = PlatformLinks::OfPaths;
+  Bytes block;               // the largest, for the step
+  std::optional<Time> step;  // see fair_flows.hpp; nothing: by the rule above
 };
 
 class SimNetwork {
@@ -95,6 +103,7 @@ class SimNetwork {
   [[nodiscard]] const Moved& moved() const;
 
   [[nodiscard]] FlowDriver driver() const;
+  [[nodiscard]] Time step() const;  // zero: none
 
   struct Use {
     ChannelId channel;

@@ -23,6 +23,7 @@ enum class Sharing { Auto, SimGrid, MaxMin };
 
 struct SimulationOptions {
   Sharing sharing = Sharing::Auto;
+  std::optional<Time> sharing_step;  // of our own solver (fair_flows.hpp); nothing: by the rule
   Trace trace = Trace::Worker;
   std::uint32_t time_bins = 50;            // of links.csv
   std::uint64_t single_bin_above = 1'024;  // workers; then links inside hosts get one bin
@@ -68,6 +69,7 @@ struct MovedBytes {
 
 struct SimulationResult {
   Sharing sharing = Sharing::SimGrid;  // who did it
+  Time sharing_step;                   // zero: at every change
   Time makespan;                       // last completion
   std::vector<Time> completed;         // by worker; zero for one that misses nothing
   MovedBytes moved;

@@ -25,6 +25,7 @@ void simulate_case(benchmark::State& state, const testing::ScaleCase& scale, Sha
     }
     deliveries += result.deliveries;
     state.counters["makespan_s"] = result.makespan.seconds();
+    state.counters["step_us"] = result.sharing_step.seconds() * 1e6;
     state.SetLabel(result.sharing == Sharing::MaxMin ? "own solver" : "SimGrid");
   }
   rusage usage{};

@@ -15,6 +15,7 @@
 #include "sim/simulation.hpp"
 #include "tests/plan/cluster.hpp"
 #include "tests/sim/reference_rates.hpp"
+#include "tests/sim/scale_fixture.hpp"
 #include "tests/sim/sim_fixtures.hpp"
 
 namespace holdfast::sim::testing {
@@ -136,6 +137,26 @@ TEST(FairFlows, CountsBytesAndTime) {
                                                                 {0, milliseconds(12'200)}}));
 }
 
+// The same with a step of a second: what ends leaves its part idle until then, what begins is lent
+// what is idle.
+TEST(FairFlows, MakesRatesFairOnceInAStep) {
+  FairFlows flows(std::vector<Rate>{Rate(10)}, seconds(1));
+  std::vector<std::pair<std::uint32_t, Time>> ended;
+  const std::vector<std::uint32_t> link{0};
+  flows.run([&](std::span<const std::uint32_t> now_ended) {
+    for (const std::uint32_t id : now_ended) ended.emplace_back(id, flows.now());
+    if (flows.now() == Time(0)) {
+      flows.start(0, link, Bytes(100), std::nullopt);  // lent all of it
+      flows.wake_at(milliseconds(500));
+    } else if (flows.now() == milliseconds(500)) {
+      flows.start(1, link, Bytes(20), std::nullopt);  // lent nothing until 1 s, then 5
+    }
+  });
+  // Flow 1: 1 s to 5 s. Flow 0: 10 until 1 s, 20 at 5 until 5 s, 5 more until 6 s, 65 at 10.
+  EXPECT_EQ(ended, (std::vector<std::pair<std::uint32_t, Time>>{{1, seconds(5)},
+                                                                {0, milliseconds(12'500)}}));
+}
+
 // The largest difference between completions, as a share of the makespan.
 double difference(const SimulationResult& own, const SimulationResult& simgrid) {
   EXPECT_EQ(own.failure, std::nullopt);
@@ -180,6 +201,35 @@ TEST(MaxMinSimulation, AgreesWithSimgridOnEveryPlan) {
     }
   }
   fmt::print("completions differ by at most {:.2g} of the makespan\n", most);
+}
+
+// Random trees over trunks that are half as wide as what hangs on them: what the step costs.
+TEST(MaxMinSimulation, AStepMovesTheMakespanLittle) {
+  double most = 0;
+  double sum = 0;
+  constexpr std::uint64_t kSeeds = 6;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const ScaleCase scale = make_coupled_case(32, 24, 8, seed);
+    const Router router(scale.topology);
+    SimulationOptions options;
+    options.sharing = Sharing::SimGrid;
+    const SimulationResult exact = simulate(router, scale.demand, scale.plan, options);
+    options.sharing = Sharing::MaxMin;
+    options.sharing_step = transfer_time(Bytes(kScaleBlock), kScaleRate) / 50;
+    const SimulationResult stepped = simulate(router, scale.demand, scale.plan, options);
+    ASSERT_EQ(exact.failure, std::nullopt);
+    ASSERT_EQ(stepped.failure, std::nullopt);
+    EXPECT_EQ(stepped.sharing_step, *options.sharing_step);
+    EXPECT_EQ(stepped.deliveries, exact.deliveries);
+    EXPECT_EQ(stepped.moved.gpu, exact.moved.gpu);
+    const double error = stepped.makespan.seconds() / exact.makespan.seconds() - 1;
+    most = std::max(most, std::abs(error));
+    sum += error;
+  }
+  fmt::print("a step of 2 % of a block time: {:+.2f} % on average, {:.2f} % at most\n",
+             sum / kSeeds * 100, most * 100);
+  EXPECT_LT(most, 0.02);
 }
 
 }  // namespace

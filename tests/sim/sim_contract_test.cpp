@@ -59,7 +59,7 @@ class SimContractNetwork final : public ContractNetwork {
     }
     if (workers_ == 1) paths.clear();
     network_ = std::make_unique<sim::SimNetwork>(router, nodes, paths, sim::Meters{},
-                                                 sim::NetworkOptions{driver_, {}, {}});
+                                                 sim::NetworkOptions{driver_, {}, {}, {}, {}});
     network_->run_actors(bodies);
   }
 
