@@ -42,6 +42,7 @@ RunEventKind kind_of(sim::TraceKind kind) {
 
 void take(sim::SimulationResult&& result, RunRecord& record) {
   if (result.sharing == sim::Sharing::MaxMin) record.backend = "max_min";
+  record.sharing_step = result.sharing_step;
   record.makespan = result.makespan;
   record.completed = std::move(result.completed);
   record.moved = {result.moved.gpu, result.moved.nic, result.moved.wan};

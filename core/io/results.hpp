@@ -56,7 +56,8 @@ struct PayloadBytes {
 
 // One policy's run.
 struct RunRecord {
-  std::string backend;  // "simgrid"
+  std::string backend;  // "simgrid"; "max_min": our own solver shares the links
+  Time sharing_step;    // rates are made fair at most once in this time; zero: at every change
   std::string policy;   // as asked for
   std::string planner;  // what made the plan: for `auto`, what it chose
   std::uint64_t seed = 0;

@@ -109,6 +109,7 @@ Json run_json(const ResultsContext& context, const Minimum& minimum, const RunRe
   Json json;
   json["scenario"] = context.scenario.name;
   json["backend"] = run.backend;
+  json["sharing_step_s"] = exact_seconds(run.sharing_step);
   json["policy"] = run.policy;
   json["planner"] = run.planner;
   json["seed"] = run.seed;

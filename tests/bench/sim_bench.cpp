@@ -3,6 +3,8 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
+#include <optional>
+
 #include "sim/simulation.hpp"
 #include "tests/sim/scale_fixture.hpp"
 
@@ -11,10 +13,12 @@ namespace {
 
 double cpu_of_children = 0;  // seconds, all that ended so far
 
-void simulate_case(benchmark::State& state, const testing::ScaleCase& scale, Sharing sharing) {
+void simulate_case(benchmark::State& state, const testing::ScaleCase& scale, Sharing sharing,
+                   std::optional<Time> step = std::nullopt) {
   const Router router(scale.topology);
   SimulationOptions options;
   options.sharing = sharing;
+  options.sharing_step = step;
   options.trace = Trace::None;
   std::uint64_t deliveries = 0;
   for (auto _ : state) {
@@ -50,12 +54,12 @@ void simulate_two_tree(benchmark::State& state, Sharing sharing) {
 }
 
 // The same arguments; pods of 32 hosts.
-void simulate_coupled(benchmark::State& state, Sharing sharing) {
+void simulate_coupled(benchmark::State& state, Sharing sharing, std::optional<Time> step) {
   const auto gpus = static_cast<std::uint32_t>(state.range(0));
   const auto blocks = static_cast<std::uint32_t>(state.range(1));
   constexpr std::uint32_t kPodHosts = 32;
   simulate_case(state, testing::make_coupled_case(gpus / testing::kScaleGpus, blocks, kPodHosts, 1),
-                sharing);
+                sharing, step);
 }
 
 // The work happens in a child process: real time counts.
@@ -74,16 +78,20 @@ BENCHMARK_CAPTURE(simulate_two_tree, own, Sharing::MaxMin)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime()
     ->Iterations(1);
-BENCHMARK_CAPTURE(simulate_coupled, simgrid, Sharing::SimGrid)
+BENCHMARK_CAPTURE(simulate_coupled, simgrid, Sharing::SimGrid, std::nullopt)
     ->Args({512, 16})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime()
     ->Iterations(1);
-BENCHMARK_CAPTURE(simulate_coupled, own, Sharing::MaxMin)
+BENCHMARK_CAPTURE(simulate_coupled, exact, Sharing::MaxMin, Time(0))
     ->Args({512, 16})
-    ->Args({1024, 16})
     ->Args({2048, 16})
-    ->Args({4096, 2})
+    ->Args({4096, 8})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(1);
+BENCHMARK_CAPTURE(simulate_coupled, by_the_rule, Sharing::Auto, std::nullopt)
+    ->Args({4096, 8})
     ->Args({4096, 64})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime()
