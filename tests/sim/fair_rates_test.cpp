@@ -203,6 +203,25 @@ TEST(MaxMinSimulation, AgreesWithSimgridOnEveryPlan) {
   fmt::print("completions differ by at most {:.2g} of the makespan\n", most);
 }
 
+// A block's deadline ends the run: what had moved by then, and who is named, are the same.
+TEST(MaxMinSimulation, CutsOffWhatFails) {
+  const Topology topology = make_star({});
+  const Demand demand = make_demand(topology, 2, 10);
+  const Plan plan = tree_plan(topology, demand, chain_parents(1), 2);
+  const Router router(topology);
+  SimulationOptions options;
+  options.read_deadline = microseconds(1500);
+  options.sharing = Sharing::SimGrid;
+  const SimulationResult simgrid = simulate(router, demand, plan, options);
+  options.sharing = Sharing::MaxMin;
+  const SimulationResult own = simulate(router, demand, plan, options);
+  ASSERT_TRUE(own.failure);
+  EXPECT_EQ(own.failure, simgrid.failure);
+  EXPECT_EQ(own.moved.gpu, simgrid.moved.gpu);
+  EXPECT_EQ(own.moved.gpu, kBlock + Bytes(495'000));
+  EXPECT_EQ(own.events.back().at, simgrid.events.back().at);
+}
+
 // Random trees over trunks that are half as wide as what hangs on them: what the step costs.
 TEST(MaxMinSimulation, AStepMovesTheMakespanLittle) {
   double most = 0;
