@@ -9,9 +9,12 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 
 #include "core/plan/planner.hpp"
+#include "sim/end_queue.hpp"
 #include "sim/fair_flows.hpp"
+#include "sim/sim_network.hpp"
 #include "sim/simulation.hpp"
 #include "tests/plan/cluster.hpp"
 #include "tests/sim/reference_rates.hpp"
@@ -110,6 +113,39 @@ TEST(FairRates, AreThoseOfTheSimpleAlgorithm) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Churn(seed).run();
     if (HasFailure()) return;
+  }
+}
+
+// Against an ordered set of pairs.
+TEST(EndQueue, IsOrderedByTimeThenNumber) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    std::mt19937_64 random(seed);
+    const auto pick = [&](int least, int most) {
+      return std::uniform_int_distribution<int>(least, most)(random);
+    };
+    EndQueue queue;
+    std::map<std::uint32_t, Time> ends;
+    std::set<std::pair<Time, std::uint32_t>> ordered;
+    for (int step = 0; step < 400; ++step) {
+      const auto flow = static_cast<std::uint32_t>(pick(0, 40));
+      if (const auto known = ends.find(flow); known != ends.end()) {
+        ordered.erase({known->second, flow});
+        ends.erase(known);
+      }
+      if (pick(0, 2) == 0) {
+        queue.erase(flow);
+      } else {
+        const Time at(pick(0, 20));
+        queue.set(flow, at);
+        ends[flow] = at;
+        ordered.insert({at, flow});
+      }
+      ASSERT_EQ(queue.empty(), ordered.empty());
+      if (ordered.empty()) continue;
+      ASSERT_EQ(queue.first_time(), ordered.begin()->first);
+      ASSERT_EQ(queue.first(), ordered.begin()->second);
+    }
   }
 }
 
@@ -249,6 +285,25 @@ TEST(MaxMinSimulation, AStepMovesTheMakespanLittle) {
   fmt::print("a step of 2 % of a block time: {:+.2f} % on average, {:.2f} % at most\n",
              sum / kSeeds * 100, most * 100);
   EXPECT_LT(most, 0.02);
+}
+
+// Two connections a receiver, all coupled by the trunks, of which each takes some hundreds.
+TEST(MaxMinSimulation, IsChosenByHowMuchIsCoupled) {
+  const auto run_hosts = [](std::uint32_t hosts) {
+    const ScaleCase scale = make_coupled_case(hosts, 2, 32, 1);
+    const Router router(scale.topology);
+    return simulate(router, scale.demand, scale.plan);
+  };
+  const SimulationResult few = run_hosts(kMostCoupledForSimgrid / 16);  // one host less receives
+  EXPECT_EQ(few.sharing, Sharing::SimGrid);
+  EXPECT_EQ(few.sharing_step, Time(0));
+  const SimulationResult more = run_hosts(kMostCoupledForSimgrid / 16 + 2);
+  EXPECT_EQ(more.sharing, Sharing::MaxMin);
+  EXPECT_EQ(more.sharing_step, Time(0));
+  const SimulationResult many = run_hosts(kMostCoupledExactly / 16 + 2);
+  EXPECT_EQ(many.sharing, Sharing::MaxMin);
+  EXPECT_EQ(many.sharing_step, transfer_time(Bytes(kScaleBlock), kScaleRate) / kStepsOfBlock);
+  EXPECT_EQ(many.failure, std::nullopt);
 }
 
 }  // namespace

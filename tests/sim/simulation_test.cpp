@@ -159,6 +159,32 @@ TEST(Simulation, TracesTellTheStory) {
   EXPECT_EQ(third->stripe, StripeId(0U));
 }
 
+// Above a number of workers, links outside hosts keep their bins only if they are used most.
+TEST(Simulation, KeepsTheBinsOfTheBusiestLinks) {
+  const Topology topology = make_star({.hosts = 6});
+  const Demand demand = make_demand(topology, 6, 40);
+  // Worker 1 feeds all others: its wire carries four copies, the holder's and each receiver's one.
+  const Plan plan = tree_plan(topology, demand, {0, 1, 1, 1, 1}, 2);
+  SimulationOptions options;
+  const SimulationResult all = run(topology, demand, plan, options);
+  options.single_bin_above = 5;
+  options.links_with_bins = 1;
+  const SimulationResult some = run(topology, demand, plan, options);
+  ASSERT_EQ(all.channels.size(), some.channels.size());
+  std::vector<std::string> with_bins;
+  for (std::size_t c = 0; c < all.channels.size(); ++c) {
+    EXPECT_EQ(all.channels[c].bins.size(), options.time_bins);
+    EXPECT_EQ(some.channels[c].total, all.channels[c].total);
+    Bytes sum;
+    for (const Bytes bin : some.channels[c].bins) sum += bin;
+    EXPECT_EQ(sum, all.channels[c].total);
+    if (some.channels[c].bins.size() == 1) continue;
+    EXPECT_EQ(some.channels[c].bins, all.channels[c].bins);
+    with_bins.push_back(topology.channel_name(some.channels[c].channel));
+  }
+  EXPECT_EQ(with_bins, std::vector<std::string>{"wire1 >"});
+}
+
 // The deadline of a block ends the run with the name of what went wrong; what was moved counts.
 TEST(Simulation, AFailedReadEndsTheRun) {
   const Topology topology = make_star({});
