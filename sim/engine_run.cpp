@@ -131,7 +131,6 @@ Run::Run(const Router& router, const Demand& demand, const Plan& plan,
            options.sharing_step}),
       placement_(demand.block_bytes) {
   result_.sharing = network_.driver() == FlowDriver::MaxMin ? Sharing::MaxMin : Sharing::SimGrid;
-  result_.sharing_step = network_.step();
   result_.completed.resize(demand.workers.size());
   wanted_.resize(demand.workers.size());
   got_.resize(demand.workers.size());
@@ -296,6 +295,7 @@ SimulationResult Run::carry_out() {
                         {}, network_.now());
                  });
   }
+  result_.sharing_step = network_.step_used();
   result_.moved = {network_.moved().gpu, network_.moved().nic, network_.moved().wan};
   const Time end = std::max(result_.makespan, network_.now());
   for (SimNetwork::Use& use : network_.channel_use(end)) {

@@ -21,8 +21,8 @@ std::vector<double> numbers(std::span<const Rate> rates) {
 
 }  // namespace
 
-FairFlows::FairFlows(std::span<const Rate> capacities, Time step)
-    : rates_(numbers(capacities)), step_(step), wake_(Time::never()) {}
+FairFlows::FairFlows(std::span<const Rate> capacities, Time step, std::uint64_t exact_rates)
+    : rates_(numbers(capacities)), step_(step), exact_rates_(exact_rates), wake_(Time::never()) {}
 
 double FairFlows::left_now(const Flow& flow) const {
   const auto passed = static_cast<double>((now_ - flow.since).picoseconds());
@@ -39,8 +39,8 @@ void FairFlows::start(FlowId id, std::span<const std::uint32_t> links, Bytes byt
   flow.since = now_;
   flow.live = true;
   rates_.add(id, links, cap ? per_picosecond(*cap) : FairRates::kNoCap);
-  if (step_ > Time(0)) set_rate(id, rates_.lend(id));
-  settle_at_ = std::min(settle_at_, now_ + step_);
+  if (step_used() > Time(0)) set_rate(id, rates_.lend(id));
+  settle_at_ = std::min(settle_at_, now_ + step_used());
 }
 
 Bytes FairFlows::cancel(FlowId id) {
@@ -50,7 +50,7 @@ Bytes FairFlows::cancel(FlowId id) {
   flow.live = false;
   ends_.erase(id);
   rates_.remove(id);
-  settle_at_ = std::min(settle_at_, now_ + step_);
+  settle_at_ = std::min(settle_at_, now_ + step_used());
   return Bytes(flow.bytes - std::min(flow.bytes, left));
 }
 
@@ -82,7 +82,7 @@ void FairFlows::take_ended() {
     rates_.remove(id);
     ended_.push_back(id);
   }
-  if (!ended_.empty()) settle_at_ = std::min(settle_at_, now_ + step_);
+  if (!ended_.empty()) settle_at_ = std::min(settle_at_, now_ + step_used());
 }
 
 void FairFlows::run(const std::function<void(std::span<const FlowId> ended)>& handler) {

@@ -3,7 +3,8 @@
 // The same model as FlowNetwork's (see there), for one thread without actors. Time is counted in
 // whole picoseconds: the end of a flow is rounded to the nearest.
 //
-// With a step above zero, rates are made fair at most once in that time: a flow that begins in
+// With a step above zero, rates are made fair at most once in that time, from when `exact_rates` of
+// them have been computed: a flow that begins in
 // between gets what the others leave of its links (mostly just what the block before it had), and
 // what an ended one had lies idle until then. So no link carries more than it can, and what differs
 // is bounded by the step for each block; where many flows are coupled it saves most of the work.
@@ -25,7 +26,8 @@ class FairFlows {
  public:
   using FlowId = std::uint32_t;
 
-  explicit FairFlows(std::span<const Rate> capacities, Time step = {});
+  explicit FairFlows(std::span<const Rate> capacities, Time step = {},
+                     std::uint64_t exact_rates = 0);
 
   // As FlowNetwork's functions of the same names.
   [[nodiscard]] Time now() const { return now_; }
@@ -36,6 +38,8 @@ class FairFlows {
   // Ends when stopped, or when no flow runs and no time to wake is set.
   void run(const std::function<void(std::span<const FlowId> ended)>& handler);
   void stop() { stopped_ = true; }
+  // The step, once it is in use; else zero.
+  [[nodiscard]] Time step_used() const { return rates_.work() >= exact_rates_ ? step_ : Time(); }
 
  private:
   struct Flow {
@@ -56,6 +60,7 @@ class FairFlows {
   EndQueue ends_;
   std::vector<FlowId> ended_;
   Time step_;
+  std::uint64_t exact_rates_;
   Time settle_at_ = Time::never();  // rates are to be made fair then
   Time now_;
   Time wake_;

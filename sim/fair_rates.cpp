@@ -164,6 +164,7 @@ void FairRates::fix(std::uint32_t number, double rate) {
 // was put on the heap goes back with the new one.
 void FairRates::solve() {
   prepare();
+  work_ += region_.size();
   const auto links = static_cast<std::uint32_t>(links_.size());
   heap_.clear();
   for (const std::uint32_t l : region_links_) {

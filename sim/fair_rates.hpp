@@ -44,6 +44,8 @@ class FairRates {
   // its cap, and returns that; the next `settle` makes it fair. O(flows on its links).
   double lend(std::uint32_t flow);
   [[nodiscard]] std::size_t live() const { return live_; }
+  // Rates computed so far, those that came out as they were included.
+  [[nodiscard]] std::uint64_t work() const { return work_; }
 
  private:
   struct Flow {
@@ -90,6 +92,7 @@ class FairRates {
   std::uint32_t mark_ = 0;
   std::size_t unfixed_ = 0;
   std::size_t live_ = 0;
+  std::uint64_t work_ = 0;
 };
 
 }  // namespace holdfast::sim

@@ -228,14 +228,14 @@ void FlowNetwork::Impl::start(FlowId id, double cap) {
   by_action.emplace(flow.action, id);
 }
 
-FlowNetwork::FlowNetwork(std::span<const Rate> capacities, FlowDriver driver, Time step)
+FlowNetwork::FlowNetwork(std::span<const Rate> capacities, FlowDriver driver, const FlowStep& step)
     : impl_(std::make_unique<Impl>()) {
   if (driver == FlowDriver::KernelAction && best_flow_driver() != driver) {
     throw Error(ErrorCode::Unsupported, "flows as kernel actions need SimGrid 3.32");
   }
   impl_->driver = driver;
   if (driver == FlowDriver::MaxMin) {
-    impl_->own.emplace(capacities, step);
+    impl_->own.emplace(capacities, step.step, step.exact_rates);
   } else {
     impl_->build(capacities);
   }
@@ -296,6 +296,10 @@ Bytes FlowNetwork::cancel(FlowId id) {
 
 std::size_t FlowNetwork::live() const {
   return impl_->own ? impl_->own->live() : impl_->by_action.size();
+}
+
+Time FlowNetwork::step_used() const {
+  return impl_->own ? impl_->own->step_used() : Time();
 }
 
 void FlowNetwork::wake_at(Time at) {

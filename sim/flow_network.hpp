@@ -38,10 +38,17 @@ enum class FlowDriver { KernelAction, DirectComm, MaxMin };
 // What this build's SimGrid can do: KernelAction on 3.32, else DirectComm.
 [[nodiscard]] FlowDriver best_flow_driver();
 
+// Makes rates fair at most once in `step` as soon as `exact_rates` of them have been computed: see
+// fair_flows.hpp. A step of zero: at every change, always.
+struct FlowStep {
+  Time step;
+  std::uint64_t exact_rates = 0;
+};
+
 class FlowNetwork {
  public:
-  // Links are numbered in the order of `capacities`. `step`: see fair_flows.hpp; for MaxMin alone.
-  FlowNetwork(std::span<const Rate> capacities, FlowDriver driver, Time step = {});
+  // Links are numbered in the order of `capacities`. `step` is for MaxMin alone.
+  FlowNetwork(std::span<const Rate> capacities, FlowDriver driver, const FlowStep& step = {});
   ~FlowNetwork();
   FlowNetwork(const FlowNetwork&) = delete;
   FlowNetwork& operator=(const FlowNetwork&) = delete;
@@ -58,6 +65,8 @@ class FlowNetwork {
   // Ends a live flow at once; it is not reported as ended. Returns what it has moved.
   Bytes cancel(FlowId id);
   [[nodiscard]] std::size_t live() const;
+  // The step, once it is in use; else zero.
+  [[nodiscard]] Time step_used() const;
 
   // The handler is to run at `at` if nothing else makes it run earlier. Replaces the last one;
   // Time::never() takes it back.

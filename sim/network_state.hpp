@@ -156,7 +156,6 @@ struct SimNetwork::State {
 
   RouteTable routes;
   FlowDriver driver;
-  Time step;
   ChannelMeter meter;
   FlowNetwork flows;
   BlockJitter jitter;

@@ -229,12 +229,6 @@ std::size_t RouteTable::most_coupled() const {
   return most;
 }
 
-std::size_t RouteTable::most_shared() const {
-  std::vector<std::size_t> uses(channels_.size());
-  for (const std::uint32_t link : flow_links_) ++uses[link];
-  return uses.empty() ? 0 : *std::max_element(uses.begin(), uses.end());
-}
-
 Rate RouteTable::widest_between_hosts() const {
   const std::vector<Rate> capacity = capacities();
   Rate between;

@@ -66,8 +66,6 @@ class RouteTable {
   // How many of the routes depend on each other: the most that are joined by common links of their
   // flows, directly or through others. O(links of all routes).
   [[nodiscard]] std::size_t most_coupled() const;
-  // The most routes whose flows take one and the same link. O(links of all routes).
-  [[nodiscard]] std::size_t most_shared() const;
   // What a flow can have at best on the routes that enter a host; on any, if none does.
   [[nodiscard]] Rate widest_between_hosts() const;
   [[nodiscard]] std::size_t link_count() const { return channels_.size(); }

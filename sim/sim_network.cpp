@@ -24,14 +24,10 @@ FlowDriver chosen_driver(const NetworkOptions& options, const RouteTable& routes
   return coupled > kMostCoupledForSimgrid ? FlowDriver::MaxMin : best_flow_driver();
 }
 
-Time chosen_step(const NetworkOptions& options, const RouteTable& routes, FlowDriver driver) {
-  if (driver != FlowDriver::MaxMin) return {};
-  if (options.step) return *options.step;
-  if (options.links == PlatformLinks::All || routes.most_coupled() <= kMostCoupledExactly ||
-      routes.most_shared() <= kMostSharedExactly) {
-    return {};
-  }
-  return transfer_time(options.block, routes.widest_between_hosts()) / kStepsOfBlock;
+FlowStep chosen_step(const NetworkOptions& options, const RouteTable& routes) {
+  if (options.step) return {*options.step, 0};
+  if (options.links == PlatformLinks::All) return {};
+  return {transfer_time(options.block, routes.widest_between_hosts()) / kStepsOfBlock, kExactRates};
 }
 
 }  // namespace
@@ -41,9 +37,8 @@ SimNetwork::State::State(const Router& router, std::span<const NodeId> nodes,
                          const NetworkOptions& options)
     : routes(make_routes(router, paths, options.links)),
       driver(chosen_driver(options, routes, nodes.size())),
-      step(chosen_step(options, routes, driver)),
       meter(routes.link_count(), meters.bins, meters.expected),
-      flows(routes.capacities(), driver, step),
+      flows(routes.capacities(), driver, chosen_step(options, routes)),
       jitter(options.jitter) {
   for (std::uint32_t link = 0; link < routes.link_count(); ++link) {
     const LinkKind kind = router.topology().link(routes.channel(link).link()).kind;
@@ -245,8 +240,8 @@ void SimNetwork::kill(WorkerId worker) {
 FlowDriver SimNetwork::driver() const {
   return state_->driver;
 }
-Time SimNetwork::step() const {
-  return state_->step;
+Time SimNetwork::step_used() const {
+  return state_->flows.step_used();
 }
 const SimNetwork::Moved& SimNetwork::moved() const {
   return state_->moved;

@@ -45,11 +45,10 @@ enum class PlatformLinks { OfPaths, All };
 // links of the whole set anew whenever one of its flows begins or ends, gives way to our own
 // solver.
 inline constexpr std::size_t kMostCoupledForSimgrid = 2'048;
-// Our own solver makes rates fair at every change, as long as that changes few of them: not where
-// more connections than the first are coupled and one link is shared by more than the second. Then
-// it does so at most once in this part of the time that a block takes at best between hosts.
-inline constexpr std::size_t kMostCoupledExactly = 4'096;
-inline constexpr std::size_t kMostSharedExactly = 64;
+// Our own solver makes rates fair at every change until it has computed so many of them (some ten
+// seconds); from then on at most once in this part of the time that a block takes at best between
+// hosts. The count, not the clock, decides: the same run gives the same result everywhere.
+inline constexpr std::uint64_t kExactRates = 30'000'000;
 inline constexpr std::int64_t kStepsOfBlock = 50;
 
 struct NetworkOptions {
@@ -59,7 +58,7 @@ struct NetworkOptions {
   BlockJitter jitter;
   PlatformLinks links = PlatformLinks::OfPaths;
   Bytes block;               // the largest, for the step
-  std::optional<Time> step;  // see fair_flows.hpp; nothing: by the rule above
+  std::optional<Time> step;  // from the start, see fair_flows.hpp; nothing: by the rule above
 };
 
 class SimNetwork {
@@ -103,7 +102,8 @@ class SimNetwork {
   [[nodiscard]] const Moved& moved() const;
 
   [[nodiscard]] FlowDriver driver() const;
-  [[nodiscard]] Time step() const;  // zero: none
+  // That of the rates, if it has come into use; zero: they were fair at every change.
+  [[nodiscard]] Time step_used() const;
 
   struct Use {
     ChannelId channel;

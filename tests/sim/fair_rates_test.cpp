@@ -287,7 +287,7 @@ TEST(MaxMinSimulation, AStepMovesTheMakespanLittle) {
   EXPECT_LT(most, 0.02);
 }
 
-// Two connections a receiver, all coupled by the trunks, of which each takes some hundreds.
+// Two connections a receiver, all coupled by the trunks.
 TEST(MaxMinSimulation, IsChosenByHowMuchIsCoupled) {
   const auto run_hosts = [](std::uint32_t hosts) {
     const ScaleCase scale = make_coupled_case(hosts, 2, 32, 1);
@@ -300,10 +300,28 @@ TEST(MaxMinSimulation, IsChosenByHowMuchIsCoupled) {
   const SimulationResult more = run_hosts(kMostCoupledForSimgrid / 16 + 2);
   EXPECT_EQ(more.sharing, Sharing::MaxMin);
   EXPECT_EQ(more.sharing_step, Time(0));
-  const SimulationResult many = run_hosts(kMostCoupledExactly / 16 + 2);
-  EXPECT_EQ(many.sharing, Sharing::MaxMin);
-  EXPECT_EQ(many.sharing_step, transfer_time(Bytes(kScaleBlock), kScaleRate) / kStepsOfBlock);
-  EXPECT_EQ(many.failure, std::nullopt);
+}
+
+// The step of the test above comes into use when enough rates have been computed, and not before.
+TEST(FairFlows, IsExactUntilItHasComputedEnough) {
+  const std::vector<std::uint32_t> link{0};
+  for (const std::uint64_t exact : {0U, 2U, 3U, 100U}) {
+    FairFlows flows(std::vector<Rate>{Rate(10)}, seconds(1), exact);
+    Time end;
+    flows.run([&](std::span<const std::uint32_t> ended) {
+      for (const std::uint32_t id : ended) end = id == 1 ? flows.now() : end;
+      if (flows.now() == Time(0)) {
+        flows.start(0, link, Bytes(1000), std::nullopt);
+        flows.wake_at(milliseconds(500));
+      } else if (flows.now() == milliseconds(500)) {
+        flows.start(1, link, Bytes(20), std::nullopt);
+      }
+    });
+    // The first settle computes one rate, the second three, in two waves. With the step in use from
+    // the start the second flow gets nothing until 1 s, else its half at once.
+    EXPECT_EQ(end, exact == 0 ? seconds(5) : milliseconds(4'500)) << exact;
+    EXPECT_EQ(flows.step_used(), exact <= 4 ? seconds(1) : Time(0)) << exact;
+  }
 }
 
 }  // namespace

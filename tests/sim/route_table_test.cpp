@@ -152,8 +152,7 @@ TEST(RouteTable, KeepsTheTwoWires) {
   }
 }
 
-// Two trees a rail, nothing between rails: all connections of a rail hang together. At most two
-// children in the one tree and two parents: no wire is shared by more than two flows of one kind.
+// Two trees a rail, nothing between rails: the connections of a rail hang together.
 TEST(RouteTable, CountsWhatIsCoupled) {
   const ScaleCase scale = make_scale_case(8, 2);
   const Router router(scale.topology);
@@ -161,8 +160,6 @@ TEST(RouteTable, CountsWhatIsCoupled) {
   add_paths(table, scale.demand, scale.plan);
   table.drop_redundant_links();
   EXPECT_EQ(table.most_coupled(), 2U * 7U);
-  EXPECT_LE(table.most_shared(), 4U);
-  EXPECT_GE(table.most_shared(), 2U);
   EXPECT_EQ(table.widest_between_hosts(), kScaleRate);
   // Everything over a few trunks hangs together.
   const ScaleCase coupled = make_coupled_case(8, 2, 4, 1);
@@ -171,7 +168,6 @@ TEST(RouteTable, CountsWhatIsCoupled) {
   const std::uint32_t routes = add_paths(trunks, coupled.demand, coupled.plan);
   trunks.drop_redundant_links();
   EXPECT_EQ(trunks.most_coupled(), routes);
-  EXPECT_GT(trunks.most_shared(), 16U);
 }
 
 TEST(RouteTable, MessagesUseTheReverse) {
