@@ -230,7 +230,7 @@ TEST(GreedyPolicy, PassesOverSourcesThatNoPathReaches) {
   }
   const NodeId bridge = builder.add_node(
       {"bridge", NodeKind::PcieSwitch, builder.so_far().find_domain("h0"), {}, {}, true});
-  for (int r = 0; r < 2; ++r) {
+  for (std::size_t r = 0; r < 2; ++r) {
     builder.add_link(
         {fmt::format("bridge{}", r), gpus[r], bridge, LinkKind::Pcie, rate, Time(0), {}, true});
   }
