@@ -129,13 +129,19 @@ void WorkerLoop::carry_out(const EngineCommand& command) {
 WorkerLoop::Source& WorkerLoop::source_of(EdgeNumber edge) {
   while (sources_.size() <= edge) sources_.emplace_back();
   Source& source = sources_[edge];
-  if (!source.peer.valid()) {
-    const Assignment assignment = setup_.engine.assignment(edge);
-    source.access = setup_.grants.access(setup_.engine.worker(), assignment.parent);
-    source.peer = setup_.transport.open(
-        {assignment.parent, assignment.path, setup_.grants.address(assignment.parent)},
-        setup_.nonce);
+  if (source.peer.valid()) return source;
+  const Assignment assignment = setup_.engine.assignment(edge);
+  for (EdgeNumber e = 0; e < sources_.size(); ++e) {
+    if (!sources_[e].peer.valid()) continue;
+    const Assignment other = setup_.engine.assignment(e);
+    if (other.parent != assignment.parent || other.path != assignment.path) continue;
+    source.peer = sources_[e].peer;
+    source.access = sources_[e].access;
+    return source;
   }
+  source.access = setup_.grants.access(setup_.engine.worker(), assignment.parent);
+  source.peer = setup_.transport.open(
+      {assignment.parent, assignment.path, setup_.grants.address(assignment.parent)}, setup_.nonce);
   return source;
 }
 

@@ -112,7 +112,9 @@ class WorkerLoop {
     bool rest_waits = false;  // some of it is not posted
     ReadStatus status = ReadStatus::Ok;
   };
-  // Connection and permission of an assignment.
+  // Connection and permission of an assignment. Assignments with one parent and path share a
+  // connection: its reads are then served in the order in which the blocks became known, and count
+  // as one among the flows that share a link.
   struct Source {
     PeerId peer;
     Access access;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/plan/bound_copies.hpp"
+#include "core/plan/bound_lone.hpp"
 #include "core/plan/bound_sinks.hpp"
 
 namespace holdfast {
@@ -65,6 +66,7 @@ class Family {
       }
     }
     cut_all();
+    bound::offer_lone_shards(index_, latencies_, result_);
     bound::offer_copies(index_, domains_, latencies_, bytes_into_, result_);
     bound::offer_digests(index_, latencies_, result_);
     return std::move(result_).take();

@@ -11,6 +11,10 @@
 // bound adds the least unavoidable latency: the shortest way from a holder to S, twice (request
 // and data; nothing starts before it is asked for), and the digest of the last block.
 //
+// A worker that has a class to itself in its host gets it, or gives it away, over its links other
+// than NVLink: the only relays of a block are those who want it, which flows that merge all classes
+// of a set do not see.
+//
 // Free routing stays within what hardware does: GPUs and host memory never relay without being
 // receivers themselves, and where NVLink joins the GPUs of a host they do not also read each other
 // over PCIe (see the README, "What the model says of a host").

@@ -139,7 +139,7 @@ class Audit {
     if (Refuted wrong = check_bytes(sum)) return wrong;
     std::vector<bool> gone(topology_->channels());
     for (const ChannelId channel : cut_->channels) gone[channel.index()] = true;
-    const Walk walk(*topology_, *demand_);
+    const Walk walk(*topology_, *demand_, cut_->classes);
     const std::vector<Time> arrived = walk.from(holders, gone);
     for (const WorkerId w : cut_->receivers) {
       if (arrived[demand_->workers[w.index()].node.index()] != Time::never()) {
@@ -260,7 +260,7 @@ class Audit {
   // The cut may claim no more latency than what nobody avoids: request and data on the shortest
   // way, and the digest of the smallest block.
   Refuted check_latency() const {
-    const Walk walk(*topology_, *demand_);
+    const Walk walk(*topology_, *demand_, cut_->classes);
     const std::vector<bool> nothing(topology_->channels());
     std::map<std::vector<NodeId>, std::vector<Time>> ways;
     Time least = Time::never();

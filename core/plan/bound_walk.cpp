@@ -17,10 +17,10 @@ bool is_host_switch(NodeKind kind) {
 
 }  // namespace
 
-Walk::Walk(const Topology& topology, const Demand& demand)
+Walk::Walk(const Topology& topology, const Demand& demand, const std::vector<ClassId>& classes)
     : topology_(&topology), relays_(topology.nodes().size()), peers_(topology.nodes().size()) {
-  for (const BlockClass& c : demand.classes) {
-    for (const WorkerId w : c.receivers) {
+  for (const ClassId c : classes) {
+    for (const WorkerId w : demand.classes[c.index()].receivers) {
       const DemandWorker& worker = demand.workers[w.index()];
       if (worker.may_serve) relays_[worker.node.index()] = true;
     }

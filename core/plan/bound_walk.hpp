@@ -14,9 +14,10 @@ namespace holdfast::bound {
 
 class Walk {
  public:
-  // Workers that receive something and may serve pass bytes on. Keeps a reference to the topology.
-  // O(nodes + receivers + pairs of GPUs of a host).
-  Walk(const Topology& topology, const Demand& demand);
+  // Workers that receive one of the classes and may serve pass bytes on: who does not want a block
+  // never has it. Keeps a reference to the topology. O(nodes + receivers + pairs of GPUs of a
+  // host).
+  Walk(const Topology& topology, const Demand& demand, const std::vector<ClassId>& classes);
 
   // The least latency from any of the holders to each node's arrival, once; never() where nothing
   // leads. `gone`: by channel, what is taken away. O(links log nodes).

@@ -1,11 +1,38 @@
 #include "core/plan/class_hosts.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 #include "core/plan/plan_builder.hpp"
+#include "core/plan/slow_links.hpp"
 
 namespace holdfast {
 namespace {
+
+// The member with the shortest way to the NIC.
+std::optional<WorkerId> nearest(const PlanSpace& space, const std::vector<WorkerId>& members,
+                                NodeId nic) {
+  std::optional<WorkerId> best;
+  std::size_t best_hops = 0;
+  for (const WorkerId w : members) {
+    const std::size_t hops = space.router().inside(nic, space.node(w)).size();
+    if (hops == 0 || (best && hops >= best_hops)) continue;
+    best = w;
+    best_hops = hops;
+  }
+  return best;
+}
+
+// Takes receivers that a slow link cuts off out of the relays, unless nobody would be left.
+void set_slow_apart(ClassHost& host, const SlowLinks& slow) {
+  if (slow.empty()) return;
+  const auto is_slow = [&](WorkerId w) { return slow.worker(w); };
+  const bool all = std::all_of(host.relays.begin(), host.relays.end(), is_slow);
+  if (all && host.holders.empty()) return;
+  std::copy_if(host.relays.begin(), host.relays.end(), std::back_inserter(host.slow), is_slow);
+  std::erase_if(host.relays, is_slow);
+}
 
 void add_slots(const PlanSpace& space, ClassHost& host) {
   std::vector<WorkerId> members = host.holders;
@@ -13,6 +40,12 @@ void add_slots(const PlanSpace& space, ClassHost& host) {
   space.sort_by_rank(members);
   for (const WorkerId w : members) {
     for (const NodeId nic : space.nics(w)) host.slots.push_back({nic, w});
+  }
+  // The NICs of those who are fed apart stay in use.
+  for (const WorkerId w : host.slow) {
+    for (const NodeId nic : space.nics(w)) {
+      if (const auto gateway = nearest(space, members, nic)) host.slots.push_back({nic, *gateway});
+    }
   }
   // Two members may own the same NIC (eight GPUs on four NICs): each keeps its slot, so that the
   // stripes of a rail take turns between them.
@@ -34,7 +67,10 @@ const Slot& ClassHost::slot(const PlanSpace& space, std::uint32_t rail, std::uin
   return first[static_cast<std::ptrdiff_t>(turn % static_cast<std::uint32_t>(end - first))];
 }
 
-ClassHosts::ClassHosts(const PlanSpace& space, const BlockClass& c) {
+ClassHosts::ClassHosts(const PlanSpace& space, const BlockClass& c)
+    : ClassHosts(space, c, SlowLinks(space)) {}
+
+ClassHosts::ClassHosts(const PlanSpace& space, const BlockClass& c, const SlowLinks& slow) {
   std::vector<WorkerId> members = serving_holders(space, c);
   members.insert(members.end(), c.receivers.begin(), c.receivers.end());
   space.sort_by_rank(members);
@@ -53,7 +89,9 @@ ClassHosts::ClassHosts(const PlanSpace& space, const BlockClass& c) {
   const ClassHost* reference = nullptr;
   for (ClassHost& host : hosts) {
     if (!host.serves()) continue;
+    set_slow_apart(host, slow);
     add_slots(space, host);
+    for (Slot& slot : host.slots) slot.slow = slow.slot(slot);
     const bool receives = host.holders.empty();
     remote = remote || receives;
     const bool more = reference == nullptr || host.slots.size() > reference->slots.size();

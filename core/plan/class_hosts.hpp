@@ -9,10 +9,13 @@
 
 namespace holdfast {
 
+class SlowLinks;
+
 // A NIC and the worker of the class that reads and serves through it.
 struct Slot {
   NodeId nic;  // invalid: the host has no NIC, the gateway only spreads inside it
   WorkerId gateway;
+  bool slow = false;  // behind a link that the plan treats as an exception
 };
 
 struct ClassHost {
@@ -20,6 +23,7 @@ struct ClassHost {
   std::vector<WorkerId> holders;  // that may serve; in domain order, like the next two
   std::vector<WorkerId> relays;   // receivers that may serve
   std::vector<WorkerId> leaves;   // receivers that may not
+  std::vector<WorkerId> slow;     // receivers that a slow link cuts off from their host's others
   std::vector<Slot> slots;        // by rail
 
   [[nodiscard]] bool serves() const { return !holders.empty() || !relays.empty(); }
@@ -36,6 +40,7 @@ struct ClassHosts {
 
   // O(members log members).
   ClassHosts(const PlanSpace& space, const BlockClass& c);
+  ClassHosts(const PlanSpace& space, const BlockClass& c, const SlowLinks& slow);
 };
 
 }  // namespace holdfast

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
+#include <unordered_map>
 
 namespace holdfast {
 namespace {
@@ -21,21 +22,48 @@ struct Flow {
   std::size_t first_resource = 0;
   std::size_t end_resource = 0;
   std::int64_t above = -1;  // the flow that feeds its parent; -1: the parent is a holder
+  std::uint32_t connection = 0;
+};
+
+// Stripes that go from one worker to another over the same path share a connection, which serves
+// their blocks one after the other.
+struct Connection {
+  double bytes = 0;
+  double blocks = 0;
 };
 
 struct Flows {
   std::vector<Flow> flows;
+  std::vector<Connection> connections;
   std::vector<std::uint32_t> resources;  // of all flows, one after the other
   std::vector<double> capacity;          // by resource, bytes a second
-  double largest = 0;                    // bytes of the largest flow
 };
+
+struct ConnectionKey {
+  WorkerId parent;
+  WorkerId child;
+  Path path;
+  friend bool operator==(const ConnectionKey&, const ConnectionKey&) = default;
+};
+struct ConnectionHash {
+  std::size_t operator()(const ConnectionKey& key) const noexcept {
+    constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15ULL;  // 2^64 over the golden ratio
+    std::uint64_t hash = (std::uint64_t{key.parent.value()} << 32) | key.child.value();
+    hash = hash * kMix + ((std::uint64_t{key.path.source_port.value()} << 32) |
+                          key.path.destination_port.value());
+    hash = (hash ^ (hash >> 29)) * kMix + key.path.stream;
+    return hash ^ (hash >> 32);
+  }
+};
+using Connections = std::unordered_map<ConnectionKey, std::uint32_t, ConnectionHash>;
 
 double rate_of(Rate rate) {
   return static_cast<double>(rate.bytes_per_second());
 }
 
 void add_stripe(Flows& all, const Stripe& stripe, const Demand& demand, const Router& router,
-                std::vector<std::int64_t>& flow_of_worker, Prediction& prediction) {
+                Connections& connections, std::vector<std::int64_t>& flow_of_worker,
+                Prediction& prediction) {
   const Topology& topology = router.topology();
   std::uint64_t bytes = 0;
   const std::vector<BlockId> blocks = blocks_of(demand, stripe);
@@ -64,6 +92,14 @@ void add_stripe(Flows& all, const Stripe& stripe, const Demand& demand, const Ro
       flow.digest = flow.bytes / flow.blocks / rate_of(topology.node(child).digest_rate);
     }
     flow.end_resource = all.resources.size();
+    const auto [known, is_new] =
+        connections.emplace(ConnectionKey{edge.parent, edge.child, edge.path},
+                            static_cast<std::uint32_t>(all.connections.size()));
+    if (is_new) all.connections.emplace_back();
+    flow.connection = known->second;
+    Connection& connection = all.connections[flow.connection];
+    connection.bytes += flow.bytes;
+    connection.blocks += flow.blocks;
     flow_of_worker[edge.child.index()] = static_cast<std::int64_t>(all.flows.size());
     all.flows.push_back(flow);
   }
@@ -71,7 +107,6 @@ void add_stripe(Flows& all, const Stripe& stripe, const Demand& demand, const Ro
     all.flows[first + k].above = flow_of_worker[stripe.edges[k].parent.index()];
   }
   for (const Edge& edge : stripe.edges) flow_of_worker[edge.child.index()] = -1;
-  all.largest = std::max(all.largest, static_cast<double>(bytes));
 }
 
 // Shares every resource so that flows progress alike, as a part of what they carry, as far as caps
@@ -150,8 +185,38 @@ void limit_by_parents(const Flows& all, std::vector<double>& progress) {
   }
 }
 
+// What a connection gets while it moves a block: at least its fair share where it meets others, and
+// at least its part of the whole where others have less to carry than it has.
+std::vector<double> connection_rates(const Flows& all, const std::vector<double>& alone) {
+  const std::size_t n = all.connections.size();
+  std::vector<std::uint32_t> users(all.capacity.size(), 0);  // connections, by resource
+  std::vector<double> progress(n, 0);
+  std::vector<bool> seen(n, false);
+  for (std::size_t f = 0; f < all.flows.size(); ++f) {
+    const Flow& flow = all.flows[f];
+    progress[flow.connection] = std::max(progress[flow.connection], alone[f]);
+    if (seen[flow.connection]) continue;
+    seen[flow.connection] = true;
+    for (std::size_t k = flow.first_resource; k < flow.end_resource; ++k) {
+      ++users[all.resources[k]];
+    }
+  }
+  std::vector<double> rates(n, kUnlimited);
+  for (const Flow& flow : all.flows) {
+    double fair = kUnlimited;
+    for (std::size_t k = flow.first_resource; k < flow.end_resource; ++k) {
+      const std::uint32_t r = all.resources[k];
+      fair = std::min(fair, all.capacity[r] / users[r]);
+    }
+    const double part = progress[flow.connection] * all.connections[flow.connection].bytes;
+    rates[flow.connection] =
+        std::min({std::max(fair, part), flow.bottleneck, flow.cap, rates[flow.connection]});
+  }
+  return rates;
+}
+
 // When the first block of each flow is verified at its child.
-std::vector<double> first_arrivals(const Flows& all, const std::vector<double>& alone) {
+std::vector<double> first_arrivals(const Flows& all, const std::vector<double>& rates) {
   std::vector<double> arrival(all.flows.size(), -1);
   std::vector<std::size_t> up;
   for (std::size_t f = 0; f < all.flows.size(); ++f) {
@@ -163,16 +228,54 @@ std::vector<double> first_arrivals(const Flows& all, const std::vector<double>& 
     }
     for (; !up.empty(); up.pop_back()) {
       const Flow& flow = all.flows[up.back()];
-      // A block moves at what the edge gets while it moves, which is more than its share over the
-      // whole run where the edge carries little or waits for its parent.
-      const double rate = std::min({alone[up.back()] * all.largest, flow.bottleneck, flow.cap});
       const double above = flow.above < 0 ? 0 : arrival[static_cast<std::size_t>(flow.above)];
       const double trips = flow.above < 0 ? 2 : 3;  // request and data; before them, the notice
-      arrival[up.back()] =
-          above + flow.bytes / flow.blocks / rate + trips * flow.latency + flow.digest;
+      arrival[up.back()] = above + flow.bytes / flow.blocks / rates[flow.connection] +
+                           trips * flow.latency + flow.digest;
     }
   }
   return arrival;
+}
+
+// When each worker has everything: on a connection the blocks follow the first one at the pace of
+// its flows.
+void complete_workers(const Plan& plan, const Flows& all, const std::vector<double>& progress,
+                      const std::vector<double>& arrival, std::vector<double>& completed,
+                      Prediction& prediction) {
+  double makespan = 0;
+  double fill = 0;
+  std::size_t f = 0;
+  for (const Stripe& stripe : plan.stripes) {
+    for (const Edge& edge : stripe.edges) {
+      const double blocks = all.connections[all.flows[f].connection].blocks;
+      const double rest = (blocks - 1) / blocks / progress[f];
+      const double end = arrival[f] + rest;
+      completed[edge.child.index()] = std::max(completed[edge.child.index()], end);
+      if (end > makespan) {
+        makespan = end;
+        fill = arrival[f] - 1 / progress[f] / blocks;
+      }
+      ++f;
+    }
+  }
+  prediction.makespan = time_from_seconds(makespan);
+  prediction.fill = time_from_seconds(fill);
+}
+
+double stall_of(const Demand& demand, const Topology& topology,
+                const std::vector<double>& completed) {
+  std::uint32_t groups = 0;
+  for (const DemandWorker& worker : demand.workers) groups = std::max(groups, worker.group + 1);
+  std::vector<double> last(groups, 0);
+  std::vector<double> gpus(groups, 0);
+  for (std::size_t w = 0; w < demand.workers.size(); ++w) {
+    const DemandWorker& worker = demand.workers[w];
+    last[worker.group] = std::max(last[worker.group], completed[w]);
+    if (topology.node(worker.node).kind == NodeKind::Gpu) ++gpus[worker.group];
+  }
+  double stall = 0;
+  for (std::uint32_t g = 0; g < groups; ++g) stall += last[g] * gpus[g];
+  return stall;
 }
 
 }  // namespace
@@ -190,36 +293,32 @@ Prediction predict(const Plan& plan, const Demand& demand, const Router& router)
     all.capacity[topology.channels() + w] =
         rate_of(topology.node(demand.workers[w].node).digest_rate);
   }
+  Connections connections;
   std::vector<std::int64_t> flow_of_worker(demand.workers.size(), -1);
   for (const Stripe& stripe : plan.stripes) {
-    add_stripe(all, stripe, demand, router, flow_of_worker, prediction);
+    add_stripe(all, stripe, demand, router, connections, flow_of_worker, prediction);
   }
   std::vector<double> most(all.flows.size());
-  for (std::size_t f = 0; f < most.size(); ++f) most[f] = all.flows[f].cap / all.flows[f].bytes;
+  for (std::size_t f = 0; f < most.size(); ++f) {
+    most[f] = all.flows[f].cap / all.connections[all.flows[f].connection].bytes;
+  }
   const std::vector<double> alone = share(all, most);
   std::vector<double> progress = alone;
   limit_by_parents(all, progress);
   // What flows that wait for their parents leave over goes to the others.
   progress = share(all, progress);
   limit_by_parents(all, progress);
-  const std::vector<double> arrival = first_arrivals(all, alone);
-  double makespan = 0;
-  double fill = 0;
-  for (std::size_t f = 0; f < all.flows.size(); ++f) {
-    const double rest = (all.flows[f].blocks - 1) / all.flows[f].blocks / progress[f];
-    if (arrival[f] + rest > makespan) {
-      makespan = arrival[f] + rest;
-      fill = arrival[f] - 1 / progress[f] / all.flows[f].blocks;
-    }
-  }
+  const std::vector<double> arrival = first_arrivals(all, connection_rates(all, alone));
+  std::vector<double> completed(demand.workers.size(), 0);
+  complete_workers(plan, all, progress, arrival, completed, prediction);
   for (std::size_t c = 0; c < topology.channels(); ++c) {
     const Time time = transfer_time(prediction.carried[c], topology.links()[c / 2].capacity);
     if (time <= prediction.busiest_time) continue;
     prediction.busiest_time = time;
     prediction.busiest = ChannelId(static_cast<std::uint32_t>(c));
   }
-  prediction.fill = time_from_seconds(fill);
-  prediction.makespan = std::max(time_from_seconds(makespan), prediction.busiest_time);
+  prediction.makespan = std::max(prediction.makespan, prediction.busiest_time);
+  prediction.stall = stall_of(demand, topology, completed);
   return prediction;
 }
 

@@ -11,6 +11,7 @@ namespace holdfast {
 
 struct Prediction {
   Time makespan;
+  double stall = 0;            // seconds: over receiving groups, GPUs x their last completion
   ChannelId busiest;           // the channel that takes longest for what it carries
   Time busiest_time;           // its bytes / its capacity
   Time fill;                   // what the pipeline's depth adds

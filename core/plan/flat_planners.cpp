@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/plan/binomial_schedule.hpp"
+#include "core/plan/path_chooser.hpp"
 #include "core/plan/plan_builder.hpp"
 #include "core/plan/two_tree.hpp"
 

@@ -53,7 +53,9 @@ void LocalSpread::add_stripe(const ClassHost& host, const StripeEntry& entry, st
 void LocalSpread::attach(const StripeEntry& entry, std::vector<Attached>& attached,
                          std::size_t parent, WorkerId child) {
   const WorkerId source = attached[parent].worker;
-  builder_.add_edge(entry.stripe, child, source, paths_.any(source, child));
+  const Path path = paths_.any(source, child, entry.bytes);
+  builder_.add_edge(entry.stripe, child, source, path);
+  paths_.charge(source, child, path, entry.bytes);
   sent_[source.index()] += entry.bytes;
   attached.push_back({child, attached[parent].depth + 1});
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/plan/class_hosts.hpp"
+#include "core/plan/path_chooser.hpp"
 #include "core/plan/plan_builder.hpp"
 
 namespace holdfast {

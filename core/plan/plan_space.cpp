@@ -1,14 +1,11 @@
 #include "core/plan/plan_space.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <numeric>
 #include <tuple>
-
-#include "core/error.hpp"
+#include <unordered_map>
 
 namespace holdfast {
 namespace {
@@ -54,21 +51,6 @@ class NicDistances {
  private:
   std::vector<std::unordered_map<NodeId, std::uint32_t>> hops_;
 };
-
-std::uint64_t pair_key(NodeId a, NodeId b) {
-  return (std::uint64_t{a.value()} << 32) | b.value();
-}
-
-// The switch (or, cabled back to back, the NIC) that a NIC's traffic meets first.
-NodeId first_hop(const Topology& topology, NodeId nic) {
-  const DomainId host = topology.around(nic, Level::Host);
-  for (const Neighbour& next : topology.neighbours(nic)) {
-    if (topology.usable(next.link) && topology.around(next.node, Level::Host) != host) {
-      return next.node;
-    }
-  }
-  return nic;
-}
 
 }  // namespace
 
@@ -167,6 +149,11 @@ void PlanSpace::share_nics_of_host(DomainId host_id, std::span<const WorkerId> w
   }
 }
 
+bool PlanSpace::leads_out(NodeId nic) const {
+  return topology().node(nic).up &&
+         leads_out_of_host(topology(), nic, topology().around(nic, Level::Host));
+}
+
 void PlanSpace::sort_by_rank(std::vector<WorkerId>& workers) const {
   std::sort(workers.begin(), workers.end(),
             [&](WorkerId a, WorkerId b) { return rank(a) < rank(b); });
@@ -179,66 +166,6 @@ std::uint32_t PlanSpace::distance(WorkerId a, WorkerId b) const {
     if (domain.valid() && domain == around(b, kInnermostFirst[d])) return d;
   }
   return kInnermostFirst.size();
-}
-
-std::optional<Path> PathChooser::local(WorkerId parent, WorkerId child) const {
-  const DomainId host = space_.host(parent);
-  if (!host.valid() || host != space_.host(child)) return std::nullopt;
-  const Path path{space_.node(parent), space_.node(child), 0};
-  if (!space_.router().route(path.source_port, path.destination_port, path)) return std::nullopt;
-  return path;
-}
-
-std::uint32_t PathChooser::least_used(NodeId from_switch, NodeId to_switch, std::uint32_t choices) {
-  constexpr std::uint32_t kMostCompared = 64;
-  const auto key = [](NodeId node, bool down, std::uint32_t choice) {
-    return (std::uint64_t{node.value()} << 32) | (down ? 1ULL << 31 : 0) | choice;
-  };
-  std::uint32_t best = 0;
-  std::uint32_t best_load = kUnreached;
-  for (std::uint32_t k = 0; k < std::min(choices, kMostCompared); ++k) {
-    const std::uint32_t load =
-        std::max(used_[key(from_switch, false, k)], used_[key(to_switch, true, k)]);
-    if (load < best_load) {
-      best = k;
-      best_load = load;
-    }
-  }
-  ++used_[key(from_switch, false, best)];
-  ++used_[key(to_switch, true, best)];
-  return best;
-}
-
-std::optional<Path> PathChooser::fabric(NodeId parent_nic, NodeId child_nic) {
-  const NodeId from = first_hop(space_.topology(), parent_nic);
-  const NodeId to = first_hop(space_.topology(), child_nic);
-  const auto [known, is_new] = choices_.emplace(pair_key(from, to), 0);
-  if (is_new) known->second = space_.router().choices(parent_nic, child_nic);
-  const std::uint32_t choices = known->second;
-  if (choices == 0) return std::nullopt;
-  const std::uint32_t choice = choices == 1 ? 0 : least_used(from, to, choices);
-  // Streams of one pair of ports are numbered apart; adding a multiple of `choices` keeps the
-  // route.
-  const std::uint32_t again = streams_[pair_key(parent_nic, child_nic)]++;
-  return Path{parent_nic, child_nic, choice + again * choices};
-}
-
-Path PathChooser::any(WorkerId parent, WorkerId child) {
-  if (const auto path = local(parent, child)) return *path;
-  const auto sources = space_.nics(parent);
-  const auto targets = space_.nics(child);
-  for (const bool same_rail : {true, false}) {
-    for (const NodeId source : sources) {
-      for (const NodeId target : targets) {
-        if ((space_.rail(source) == space_.rail(target)) != same_rail) continue;
-        if (const auto path = fabric(source, target)) return *path;
-      }
-    }
-  }
-  throw Error(ErrorCode::Unsupported,
-              fmt::format("no path joins {} to {}: their NICs are down or not connected",
-                          space_.topology().node(space_.node(parent)).name,
-                          space_.topology().node(space_.node(child)).name));
 }
 
 }  // namespace holdfast

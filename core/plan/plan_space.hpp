@@ -1,11 +1,9 @@
 // What every planner needs to know of the workers of a demand: where they are, in domain order,
-// which NICs each may call its own, and how one reaches another.
+// and which NICs each may call its own.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "core/plan/demand.hpp"
@@ -39,6 +37,8 @@ class PlanSpace {
   // like GPUs different ones; a NIC that no GPU of the demand was given goes to the nearest worker
   // of its host that has fewest. Empty where the host has no NIC with a link that is up.
   [[nodiscard]] std::span<const NodeId> nics(WorkerId w) const { return nics_[w.index()]; }
+  // The NIC is up and some link joins it to the fabric.
+  [[nodiscard]] bool leads_out(NodeId nic) const;
   // Position of a NIC among its host's: NICs of one rail have the same.
   [[nodiscard]] std::uint32_t rail(NodeId nic) const { return rails_[nic.index()]; }
 
@@ -54,31 +54,6 @@ class PlanSpace {
   std::vector<WorkerId> by_rank_;
   std::vector<std::vector<NodeId>> nics_;
   std::vector<std::uint32_t> rails_;  // by node
-};
-
-// Chooses the paths of a plan's edges. Between NICs that several equally short routes join, it
-// takes the one that it has used least at both ends, so that edges spread over spines and gateways;
-// two edges over a WAN never share a stream.
-class PathChooser {
- public:
-  explicit PathChooser(const PlanSpace& space) : space_(space) {}
-
-  // From parent to child inside one host; nothing if they are in different hosts or not joined.
-  [[nodiscard]] std::optional<Path> local(WorkerId parent, WorkerId child) const;
-  // Between the two NICs; nothing if no route joins them.
-  [[nodiscard]] std::optional<Path> fabric(NodeId parent_nic, NodeId child_nic);
-  // Local where possible, else the first pair of NICs that is joined, same rail preferred.
-  // Throws Error(Unsupported) if there is none.
-  [[nodiscard]] Path any(WorkerId parent, WorkerId child);
-
- private:
-  [[nodiscard]] std::uint32_t least_used(NodeId from_switch, NodeId to_switch,
-                                         std::uint32_t choices);
-
-  const PlanSpace& space_;
-  std::unordered_map<std::uint64_t, std::uint32_t> choices_;  // by pair of switches
-  std::unordered_map<std::uint64_t, std::uint32_t> used_;     // by switch, direction and choice
-  std::unordered_map<std::uint64_t, std::uint32_t> streams_;  // by pair of NICs and choice
 };
 
 }  // namespace holdfast

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/nearest.hpp"
@@ -23,31 +24,63 @@ constexpr std::array kNamed{std::pair{Policy::Star, "star"},
                             std::pair{Policy::Greedy, "greedy"},
                             std::pair{Policy::Auto, "auto"}};
 
-Plan plan_by(Policy policy, const PlanSpace& space) {
+struct Candidate {
+  Plan plan;
+  const char* planner = "";
+  Time makespan;
+  double stall = 0;
+};
+
+// Appends the policy's plans; `auto` has none of its own.
+void add_candidates(Policy policy, const PlanSpace& space, std::vector<Candidate>& candidates) {
+  const auto add = [&](Plan plan) {
+    const Prediction prediction = predict(plan, space.demand(), space.router());
+    candidates.push_back(
+        {std::move(plan), to_string(policy), prediction.makespan, prediction.stall});
+  };
   switch (policy) {
     case Policy::Star:
-      return plan_star(space);
+      return add(plan_star(space));
     case Policy::Chain:
-      return plan_chain(space);
+      return add(plan_chain(space));
     case Policy::Binomial:
-      return plan_binomial(space);
+      return add(plan_binomial(space));
     case Policy::TwoTree:
-      return plan_two_tree(space);
+      return add(plan_two_tree(space));
     case Policy::Greedy:
       throw Error(ErrorCode::Unsupported,
                   "greedy chooses sources while the update runs, so that there is no plan of it "
                   "beforehand; simulate it, or plan with another policy");
     case Policy::Hierarchical:
+      for (CandidatePlan& c : hierarchical_candidates(space)) {
+        candidates.push_back(
+            {std::move(c.plan), to_string(policy), c.prediction.makespan, c.prediction.stall});
+      }
+      return;
     case Policy::Auto:
-      break;
+      return;
   }
-  return plan_hierarchical(space);
 }
 
-Planned planned(Policy policy, const PlanSpace& space) {
-  Planned result{plan_by(policy, space), to_string(policy), {}};
-  result.predicted = predict(result.plan, space.demand(), space.router()).makespan;
-  return result;
+// Of the plans that are as short as any, give or take one in a hundred, the one that makes GPUs
+// wait least; or the other way round. That much the model cannot tell, and a fast group that waits
+// for a slow one costs far more. On equal terms the first.
+const Candidate& best_of(const std::vector<Candidate>& candidates, Objective objective) {
+  constexpr double kTolerance = 1.01;
+  const auto first = [&](const Candidate& c) {
+    return objective == Objective::Stall ? c.stall : c.makespan.seconds();
+  };
+  const auto second = [&](const Candidate& c) {
+    return objective == Objective::Stall ? c.makespan.seconds() : c.stall;
+  };
+  double least = first(candidates.front());
+  for (const Candidate& c : candidates) least = std::min(least, first(c));
+  const Candidate* best = nullptr;
+  for (const Candidate& c : candidates) {
+    if (first(c) > least * kTolerance) continue;
+    if (best == nullptr || second(c) < second(*best)) best = &c;
+  }
+  return *best;
 }
 
 }  // namespace
@@ -86,18 +119,19 @@ Parsed<Objective> parse_objective(std::string_view name) {
 }
 
 Planned make_plan(Policy policy, const Router& router, const Demand& demand,
-                  [[maybe_unused]] const PlanOptions& options) {
+                  const PlanOptions& options) {
   const PlanSpace space(router, demand);
-  if (policy != Policy::Auto) return planned(policy, space);
-  // On equal terms the planner that copes best with what the model leaves out comes first.
-  constexpr std::array kCandidates{Policy::Hierarchical, Policy::TwoTree, Policy::Chain,
-                                   Policy::Star};
-  std::optional<Planned> best;
-  for (const Policy candidate : kCandidates) {
-    Planned next = planned(candidate, space);
-    if (!best || next.predicted < best->predicted) best = std::move(next);
+  std::vector<Candidate> candidates;
+  if (policy == Policy::Auto) {
+    // On equal terms the planner that copes best with what the model leaves out comes first.
+    for (const Policy each : {Policy::Hierarchical, Policy::TwoTree, Policy::Chain, Policy::Star}) {
+      add_candidates(each, space, candidates);
+    }
+  } else {
+    add_candidates(policy, space, candidates);
   }
-  return std::move(*best);
+  const Candidate& best = best_of(candidates, options.objective);
+  return {best.plan, best.planner, best.makespan};
 }
 
 }  // namespace holdfast

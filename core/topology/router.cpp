@@ -135,6 +135,22 @@ std::uint32_t Router::choices(NodeId source_nic, NodeId destination_nic) const {
   return tables_->fabric.choices(source_nic, destination_nic);
 }
 
+Route Router::between(NodeId source_nic, NodeId destination_nic, std::uint32_t stream) const {
+  const Topology& t = *tables_->topology;
+  Route route;
+  if (source_nic != destination_nic && t.node(source_nic).kind == NodeKind::Nic &&
+      t.node(destination_nic).kind == NodeKind::Nic) {
+    tables_->fabric.append(source_nic, destination_nic, stream, route);
+  }
+  return route;
+}
+
+Route Router::inside(NodeId from, NodeId to) const {
+  Route route;
+  tables_->pcie.append(from, to, route);
+  return route;
+}
+
 bool Router::nvlinked(NodeId gpu, NodeId other) const {
   return gpu != other && tables_->nvlink.hops(gpu, other) != HostPaths::kNone;
 }

@@ -60,6 +60,15 @@ class Router {
   // they are not connected.
   [[nodiscard]] std::uint32_t choices(NodeId source_nic, NodeId destination_nic) const;
 
+  // The fabric's part of the route of a stream between two NICs, their own links included; empty if
+  // nothing up joins them.
+  [[nodiscard]] Route between(NodeId source_nic, NodeId destination_nic,
+                              std::uint32_t stream) const;
+
+  // The way over PCIe between an endpoint and a NIC of its host, either first; empty if there is
+  // none.
+  [[nodiscard]] Route inside(NodeId from, NodeId to) const;
+
   // True if NVLink (through switches or directly) joins the two GPUs.
   [[nodiscard]] bool nvlinked(NodeId gpu, NodeId other) const;
 

@@ -1,0 +1,55 @@
+// Where one class lives, seen from above its hosts: sites, and the order in which they are reached.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/plan/class_hosts.hpp"
+#include "core/plan/plan_space.hpp"
+
+namespace holdfast {
+
+// Hosts of one class that a stripe enters once.
+struct Site {
+  std::vector<const ClassHost*> sources;    // with holders
+  std::vector<const ClassHost*> receivers;  // without, but with relays
+  std::optional<std::size_t> fed_from;  // the site whose hosts feed it; none where it has sources
+};
+
+// How hosts are told apart into sites.
+struct SiteRule {
+  // Hosts of one domain of this level or, where a machine has none of it, of the next that it has.
+  Level level = Level::Datacenter;
+  // Also by what their NICs carry together, where that differs by half or more: a slow host then
+  // never stands above a fast one.
+  bool by_speed = false;
+};
+
+class SitePlanner {
+ public:
+  // References are kept.
+  explicit SitePlanner(const PlanSpace& space, const SiteRule& rule);
+
+  // The sites in the order of their first host. O(hosts).
+  [[nodiscard]] std::vector<Site> group(const ClassHosts& hosts);
+
+  // Chooses who feeds the sites without a source; returns them in the order in which they are
+  // reached: over the widest way first, from the site that feeds fewest others. O(sites^2).
+  [[nodiscard]] std::vector<std::size_t> order(std::vector<Site>& sites);
+
+  // How many sites the rule makes of all hosts of the demand. O(workers).
+  [[nodiscard]] std::size_t count() const;
+
+ private:
+  [[nodiscard]] std::uint64_t key(DomainId host) const;
+  [[nodiscard]] Rate width(const Site& from, const Site& to);
+
+  const PlanSpace& space_;
+  SiteRule rule_;
+  std::vector<std::uint32_t> speed_class_;  // by domain: hosts; all zero without `by_speed`
+  std::unordered_map<std::uint64_t, Rate> widths_;
+};
+
+}  // namespace holdfast
