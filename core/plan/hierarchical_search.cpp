@@ -267,7 +267,8 @@ class Search {
     constexpr std::size_t kMostSlow = 4;  // one in so many: beyond that nothing is an exception
     if (count == 0 || count * kMostSlow > times.size()) return false;
     shape.slow = SlowLinks(space_, std::move(slow));
-    shape.goal = goal;
+    constexpr double kComfort = 0.85;  // ways are loaded evenly beyond this part of the goal
+    shape.goal = goal * kComfort;
     add(shape);
     return true;
   }

@@ -12,6 +12,15 @@ namespace {
 // So many hosts on each side of the list are looked at for one that has egress to spare.
 constexpr std::size_t kHostsNear = 48;
 
+// A source shares its NIC evenly between those who read from it, whoever needs most: one that has
+// two children in a tree gives a third reader a third. The nearest few take turns, so that none of
+// them has to give more than that.
+void take_turns(std::vector<Port>& sources) {
+  constexpr std::size_t kSharing = 4;
+  const auto end = static_cast<std::ptrdiff_t>(std::min(kSharing, sources.size()));
+  if (end > 1) std::rotate(sources.begin(), sources.begin() + 1, sources.begin() + end);
+}
+
 }  // namespace
 
 WorkerId SlowEntries::add(StripeId stripe, Bytes bytes, std::span<const WorkerId> insiders,
@@ -94,7 +103,7 @@ std::vector<Port> SlowEntries::ports_near(const Strand& strand, const ClassHost&
 
 std::vector<StripeEntry> SlowEntries::enter(const Strand& strand, const ClassHost& host,
                                             std::span<const ClassHost* const> serving) {
-  const std::vector<Port> sources = ports_near(strand, host, serving);
+  std::vector<Port> sources = ports_near(strand, host, serving);
   std::vector<Port> targets;
   const Slot& own = host.slot(space_, strand.rail, strand.turn);
   if (own.nic.valid()) targets.push_back({own.gateway, own.nic});
@@ -107,6 +116,7 @@ std::vector<StripeEntry> SlowEntries::enter(const Strand& strand, const ClassHos
   for (const StripeId stripe : strand.stripes) {
     const WorkerId gateway = add(stripe, strand.stripe_bytes, {}, sources, targets);
     entries.push_back({stripe, strand.stripe_bytes, gateway});
+    take_turns(sources);
   }
   return entries;
 }
@@ -114,7 +124,7 @@ std::vector<StripeEntry> SlowEntries::enter(const Strand& strand, const ClassHos
 void SlowEntries::feed_slow_workers(const Strand& strand, const ClassHost& host,
                                     std::span<const ClassHost* const> serving) {
   if (host.slow.empty()) return;
-  const std::vector<Port> sources = ports_near(strand, host, serving);
+  std::vector<Port> sources = ports_near(strand, host, serving);
   std::vector<WorkerId> insiders = host.holders;
   insiders.insert(insiders.end(), host.relays.begin(), host.relays.end());
   for (const WorkerId worker : host.slow) {
@@ -125,6 +135,7 @@ void SlowEntries::feed_slow_workers(const Strand& strand, const ClassHost& host,
     if (targets.empty()) targets.push_back({worker, NodeId()});
     for (const StripeId stripe : strand.stripes) {
       static_cast<void>(add(stripe, strand.stripe_bytes, insiders, sources, targets));
+      take_turns(sources);
     }
   }
 }
