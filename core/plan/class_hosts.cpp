@@ -41,10 +41,13 @@ void add_slots(const PlanSpace& space, ClassHost& host) {
   for (const WorkerId w : members) {
     for (const NodeId nic : space.nics(w)) host.slots.push_back({nic, w});
   }
-  // The NICs of those who are fed apart stay in use.
+  // The NICs of those who are fed apart stay in use, but not for a whole strand each: it would be
+  // one too many for the worker that takes it over.
   for (const WorkerId w : host.slow) {
     for (const NodeId nic : space.nics(w)) {
-      if (const auto gateway = nearest(space, members, nic)) host.slots.push_back({nic, *gateway});
+      if (const auto gateway = nearest(space, members, nic)) {
+        host.slots.push_back({nic, *gateway, true});
+      }
     }
   }
   // Two members may own the same NIC (eight GPUs on four NICs): each keeps its slot, so that the
@@ -91,7 +94,7 @@ ClassHosts::ClassHosts(const PlanSpace& space, const BlockClass& c, const SlowLi
     if (!host.serves()) continue;
     set_slow_apart(host, slow);
     add_slots(space, host);
-    for (Slot& slot : host.slots) slot.slow = slow.slot(slot);
+    for (Slot& slot : host.slots) slot.slow = slot.slow || slow.slot(slot);
     const bool receives = host.holders.empty();
     remote = remote || receives;
     const bool more = reference == nullptr || host.slots.size() > reference->slots.size();

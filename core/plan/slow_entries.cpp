@@ -15,11 +15,12 @@ constexpr std::size_t kHostsNear = 48;
 // A source shares its NIC evenly between those who read from it, whoever needs most: one that has
 // two children in a tree gives a third reader a third. The nearest few take turns, so that none of
 // them has to give more than that.
-void take_turns(std::vector<Port>& sources) {
-  constexpr std::size_t kSharing = 4;
-  const auto end = static_cast<std::ptrdiff_t>(std::min(kSharing, sources.size()));
+template <class Source>
+void take_turns(std::vector<Source>& sources, std::size_t sharing) {
+  const auto end = static_cast<std::ptrdiff_t>(std::min(sharing, sources.size()));
   if (end > 1) std::rotate(sources.begin(), sources.begin() + 1, sources.begin() + end);
 }
+constexpr std::size_t kSharing = 4;
 
 }  // namespace
 
@@ -116,7 +117,7 @@ std::vector<StripeEntry> SlowEntries::enter(const Strand& strand, const ClassHos
   for (const StripeId stripe : strand.stripes) {
     const WorkerId gateway = add(stripe, strand.stripe_bytes, {}, sources, targets);
     entries.push_back({stripe, strand.stripe_bytes, gateway});
-    take_turns(sources);
+    take_turns(sources, kSharing);
   }
   return entries;
 }
@@ -135,7 +136,8 @@ void SlowEntries::feed_slow_workers(const Strand& strand, const ClassHost& host,
     if (targets.empty()) targets.push_back({worker, NodeId()});
     for (const StripeId stripe : strand.stripes) {
       static_cast<void>(add(stripe, strand.stripe_bytes, insiders, sources, targets));
-      take_turns(sources);
+      take_turns(sources, kSharing);
+      take_turns(insiders, insiders.size());
     }
   }
 }
