@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "core/plan/plan.hpp"
+#include "core/plan/path_chooser.hpp"
 #include "core/plan/plan_space.hpp"
 
 namespace holdfast {

@@ -29,6 +29,15 @@ constexpr Cluster kClusters[] = {
     {"16 hosts", "h100-16-hosts", "", 16, "", 16},
     {"128 hosts", "rail-128-hosts-200g", "", 128, "", 128},
     {"2 datacenters", "two-datacenters", "dc0.", 16, "dc1.h*", 32},
+    {"32 hosts fat tree", "h100-32-hosts", "", 32, "", 32},
+    {"128 hosts fat tree", "h100-128-hosts", "", 128, "", 128},
+    {"cloud 4 NICs", "cloud-4-nics", "", 32, "", 32},
+    {"mixed H100 A100", "mixed-h100-a100", "", 32, "", 32},
+    {"degraded rail", "degraded-rail", "", 32, "", 32},
+    {"16:1", "oversubscribed-16-1", "", 128, "", 128},
+    {"3 datacenters", "three-datacenters", "dc0.", 32, "dc[1-2].h*", 56},
+    {"Llama 3 pods", "llama3-2-pods", "", 768, "", 768},
+    {"Clos 16,384", "clos-16384-gpus", "", 2048, "", 2048},
 };
 
 std::string joined(const std::string& first, const std::string& second) {
