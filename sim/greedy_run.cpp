@@ -34,7 +34,7 @@ Time nearest_latency(const PlanSpace& space) {
     if (inside && !least.first) continue;
     try {
       const auto route = space.router().route(space.node(holder), space.node(receiver),
-                                              paths.any(holder, receiver));
+                                              paths.any(holder, receiver, Bytes()));
       if (route) least = std::min(least, {inside, space.router().latency(*route)});
     } catch (const Error&) {  // nothing joins these two
     }
@@ -80,7 +80,7 @@ class GreedyDirector final : public Director {
   Order order(const GreedyRequest& request) {
     const StripeId id(first_stripe_[request.block_class.index()] + request.piece);
     Stripe& stripe = plan_.stripes[id.index()];
-    const Path path = paths_.any(request.source, request.reader);
+    const Path path = paths_.any(request.source, request.reader, Bytes());
     const auto route =
         space_.router().route(space_.node(request.source), space_.node(request.reader), path);
     if (!route) throw Error(ErrorCode::Unsupported, route.error());

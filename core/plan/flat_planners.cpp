@@ -46,9 +46,9 @@ void add_trees(const PlanSpace& space, PlanBuilder& builder, StripeId stripe, co
 // The same with a path of its own for each edge.
 template <class ParentsOf>
 void add_trees(const PlanSpace& space, PathChooser& paths, PlanBuilder& builder, StripeId stripe,
-               const BlockClass& c, const ParentsOf& parents_of) {
+               const BlockClass& c, Bytes bytes, const ParentsOf& parents_of) {
   add_trees(space, builder, stripe, c, parents_of,
-            [&](WorkerId parent, WorkerId child) { return paths.any(parent, child); });
+            [&](WorkerId parent, WorkerId child) { return paths.lay(parent, child, bytes); });
 }
 
 using PathOfPair = std::map<std::pair<WorkerId, WorkerId>, Path>;  // parent, child
@@ -66,6 +66,7 @@ Plan plan_star(const PlanSpace& space) {
     const BlockClass& c = space.demand().classes[k];
     const StripeId stripe = builder.add_stripes(ClassId(k), 1).front();
     const std::vector<WorkerId> holders = serving_holders(space, c);
+    const Bytes bytes = bytes_of(space.demand(), c);
     std::map<WorkerId, std::uint32_t> readers;
     for (const WorkerId receiver : c.receivers) {
       const auto cost = [&](WorkerId h) {
@@ -76,7 +77,7 @@ Plan plan_star(const PlanSpace& space) {
         if (cost(h) < cost(best)) best = h;
       }
       ++readers[best];
-      builder.add_edge(stripe, receiver, best, paths.any(best, receiver));
+      builder.add_edge(stripe, receiver, best, paths.lay(best, receiver, bytes));
     }
   }
   return std::move(builder).finish();
@@ -87,7 +88,8 @@ Plan plan_chain(const PlanSpace& space) {
   PathChooser paths(space);
   for (std::uint32_t k = 0; k < classes_of(space); ++k) {
     const StripeId stripe = builder.add_stripes(ClassId(k), 1).front();
-    add_trees(space, paths, builder, stripe, space.demand().classes[k], [](std::uint32_t n) {
+    const BlockClass& c = space.demand().classes[k];
+    add_trees(space, paths, builder, stripe, c, bytes_of(space.demand(), c), [](std::uint32_t n) {
       Parents parents(n + 1, 0);
       for (std::uint32_t i = 1; i <= n; ++i) parents[i] = i - 1;
       return parents;
@@ -108,6 +110,7 @@ Plan plan_binomial(const PlanSpace& space) {
       period = std::lcm(period, BinomialSchedule(part.count + 1, blocks).period());
     }
     const std::uint32_t last = blocks - 1;
+    const Bytes share = bytes_of(space.demand(), c) / period;
     PathOfPair path_of_pair;
     for (std::uint32_t b = 0; b < std::min(period, last) + 1; ++b) {
       const bool of_its_own = b == std::min(period, last);
@@ -126,7 +129,8 @@ Plan plan_binomial(const PlanSpace& space) {
           },
           [&](WorkerId parent, WorkerId child) {
             const auto [known, is_new] = path_of_pair.try_emplace({parent, child});
-            if (is_new) known->second = paths.any(parent, child);
+            if (is_new) known->second = paths.any(parent, child, share);
+            paths.charge(parent, child, known->second, share);
             return known->second;
           });
     }
@@ -138,9 +142,11 @@ Plan plan_two_tree(const PlanSpace& space) {
   PlanBuilder builder(space);
   PathChooser paths(space);
   for (std::uint32_t k = 0; k < classes_of(space); ++k) {
+    const BlockClass& c = space.demand().classes[k];
+    const Bytes half = bytes_of(space.demand(), c) / 2;
     TreeSide side = TreeSide::First;
     for (const StripeId stripe : builder.add_stripes(ClassId(k), 2)) {
-      add_trees(space, paths, builder, stripe, space.demand().classes[k],
+      add_trees(space, paths, builder, stripe, c, half,
                 [side](std::uint32_t n) { return two_tree_parents(n, side); });
       side = TreeSide::Second;
     }

@@ -84,7 +84,7 @@ bool GreedyPolicy::is_free(WorkerId source) const {
 }
 
 bool GreedyPolicy::joined(WorkerId source, WorkerId reader) const {
-  if (PathChooser(space_).local(source, reader)) return true;
+  if (local_path(space_, source, reader)) return true;
   for (const NodeId from : space_.nics(source)) {
     for (const NodeId to : space_.nics(reader)) {
       if (space_.router().choices(from, to) != 0) return true;

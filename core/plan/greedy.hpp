@@ -36,8 +36,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/plan/plan.hpp"
 #include "core/plan/path_chooser.hpp"
+#include "core/plan/plan.hpp"
 #include "core/plan/plan_space.hpp"
 
 namespace holdfast {

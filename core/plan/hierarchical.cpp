@@ -34,8 +34,7 @@ class Planner {
   Planner(const PlanSpace& space, const HierarchicalShape& shape)
       : space_(space),
         shape_(shape),
-        load_(shape.weigh_routes ? std::optional<ChannelLoad>(space.topology()) : std::nullopt),
-        paths_(space, load_ ? &*load_ : nullptr),
+        paths_(space),
         builder_(space),
         spread_(space, paths_, builder_),
         site_planner_(space, shape.sites),
@@ -54,7 +53,8 @@ class Planner {
   void add_tree_of_fed_site(const Strand& strand, const HostList& receivers);
   void feed_site(const ClassPlan& c, const Strand& strand, std::size_t to);
   void add_host_edge(const Strand& strand, const ClassHost& parent, const ClassHost& child);
-  void spread_inside_hosts(const ClassPlan& c, SlowEntries* exceptions);
+  void spread_inside_hosts(const ClassPlan& c, SlowEntries& exceptions);
+  void feed_slow_workers(const ClassPlan& c, SlowEntries& exceptions) const;
   void add_leaves(const ClassPlan& c);
   [[nodiscard]] HostList serving(const ClassPlan& c, std::size_t strand) const;
   [[nodiscard]] HostList in_tree(const Strand& strand, const Site& site) const;
@@ -76,7 +76,6 @@ class Planner {
 
   const PlanSpace& space_;
   const HierarchicalShape& shape_;
-  std::optional<ChannelLoad> load_;
   PathChooser paths_;
   PlanBuilder builder_;
   LocalSpread spread_;
@@ -99,22 +98,12 @@ Plan Planner::plan() {
       for (const Strand& strand : c.strands) feed_site(c, strand, to);
     }
   }
-  std::optional<SlowEntries> exceptions;
-  if (load_) exceptions.emplace(space_, paths_, builder_, *load_, shape_.goal);
+  SlowEntries exceptions(space_, paths_, builder_, shape_.goal);
   for (const LateEdge& edge : late_) {
-    exceptions->feed_from_holders(*edge.strand, *edge.parent, slot(*edge.child, *edge.strand));
+    exceptions.feed_from_holders(*edge.strand, *edge.parent, slot(*edge.child, *edge.strand));
   }
-  for (const ClassPlan& c : classes_) spread_inside_hosts(c, exceptions ? &*exceptions : nullptr);
-  if (exceptions) {
-    for (const ClassPlan& c : classes_) {
-      for (std::size_t s = 0; s < c.strands.size(); ++s) {
-        const HostList servers = serving(c, s);
-        for (const ClassHost& host : c.hosts.hosts) {
-          exceptions->feed_slow_workers(c.strands[s], host, servers);
-        }
-      }
-    }
-  }
+  for (const ClassPlan& c : classes_) spread_inside_hosts(c, exceptions);
+  for (const ClassPlan& c : classes_) feed_slow_workers(c, exceptions);
   for (const ClassPlan& c : classes_) add_leaves(c);
   return std::move(builder_).finish();
 }
@@ -161,31 +150,46 @@ void Planner::begin_class(ClassId id) {
   c.apart.resize(c.strands.size());
 }
 
+// A strand is cut into stripes where some host needs them apart: finely where that is rare, since a
+// host with one slow NIC shares out by whole stripes what that NIC cannot take.
 void Planner::cut_into_strands(ClassId id, ClassPlan& c) {
   const auto rails = static_cast<std::uint32_t>(c.hosts.rails.size());
-  const std::uint32_t trees = rails * (c.hosts.remote ? 2 * repeats_ : 1);
-  const bool exceptions =
-      std::any_of(c.hosts.hosts.begin(), c.hosts.hosts.end(), [](const ClassHost& host) {
-        return !host.slow.empty() || std::any_of(host.slots.begin(), host.slots.end(),
-                                                 [](const Slot& slot) { return slot.slow; });
-      });
-  // The smallest classes matter to nobody's time: cutting them would only add edges.
-  constexpr std::uint64_t kSmallest = 100;
-  const std::uint32_t cuts = exceptions && c.bytes * kSmallest >= all_bytes_
-                                 ? std::max(1U, (shape_.stripes_a_class + trees - 1) / trees)
-                                 : 1;
-  const auto ids = builder_.add_stripes(id, trees * cuts);
-  const Bytes stripe_bytes = c.bytes / ids.size();
-  const auto count = std::min<std::size_t>(trees, ids.size());
-  for (std::uint32_t k = 0; k < count; ++k) {
+  const std::uint32_t blocks = block_count(space_.demand().classes[id.index()]);
+  const std::uint32_t trees = std::min(rails * (c.hosts.remote ? 2 * repeats_ : 1), blocks);
+  for (std::uint32_t k = 0; k < trees; ++k) {
     Strand& strand = c.strands.emplace_back();
-    for (std::size_t i = k; i < ids.size(); i += count) strand.stripes.push_back(ids[i]);
-    strand.stripe_bytes = stripe_bytes;
     strand.turn = k / rails;
     // Small classes have fewer stripes than rails: starting at the class's number spreads them.
     strand.rail = c.hosts.rails[(k + id.value()) % rails];
     strand.side = (k / rails) % 2 == 0 ? TreeSide::First : TreeSide::Second;
     strand.rotation = k / (rails * 2);
+  }
+  // The smallest classes matter to nobody's time: cutting them would only add edges.
+  constexpr std::uint64_t kSmallest = 100;
+  const bool cut = !shape_.slow.empty() && c.bytes * kSmallest >= all_bytes_;
+  std::vector<bool> needs_cuts(trees, false);
+  for (std::uint32_t k = 0; cut && k < trees; ++k) {
+    needs_cuts[k] = std::any_of(c.hosts.hosts.begin(), c.hosts.hosts.end(), [&](const auto& host) {
+      return host.serves() && slot(host, c.strands[k]).slow;
+    });
+  }
+  const bool slow_workers =
+      cut && std::any_of(c.hosts.hosts.begin(), c.hosts.hosts.end(),
+                         [](const ClassHost& host) { return !host.slow.empty(); });
+  constexpr std::uint32_t kStripes = 96;  // of a class, in the strands that are cut
+  constexpr std::uint32_t kMostCuts = 32;
+  constexpr std::uint32_t kFewCuts = 4;
+  const auto several = static_cast<std::uint32_t>(
+      std::max<std::ptrdiff_t>(1, std::count(needs_cuts.begin(), needs_cuts.end(), true)));
+  for (std::uint32_t k = 0; k < trees; ++k) {
+    std::uint32_t cuts = slow_workers ? kFewCuts : 1;
+    if (needs_cuts[k]) cuts = std::clamp(kStripes / several, kFewCuts, kMostCuts);
+    cuts = std::clamp(cuts, 1U, (blocks - k + trees - 1) / trees);  // a block each at least
+    for (std::uint32_t j = 0; j < cuts; ++j) {
+      c.strands[k].stripes.push_back(
+          builder_.add_stripe(id, BlockSelection{k + trees * j, trees * cuts, blocks}));
+    }
+    c.strands[k].stripe_bytes = c.bytes / (std::uint64_t{trees} * cuts);
   }
 }
 
@@ -298,14 +302,25 @@ void Planner::feed_site(const ClassPlan& c, const Strand& strand, std::size_t to
   add_host_edge(strand, *feeder, *receivers[rotated(root, strand.rotation, repeats_, n)]);
 }
 
-void Planner::spread_inside_hosts(const ClassPlan& c, SlowEntries* exceptions) {
+void Planner::feed_slow_workers(const ClassPlan& c, SlowEntries& exceptions) const {
+  const bool any = std::any_of(c.hosts.hosts.begin(), c.hosts.hosts.end(),
+                               [](const ClassHost& host) { return !host.slow.empty(); });
+  for (std::size_t s = 0; any && s < c.strands.size(); ++s) {
+    const HostList servers = serving(c, s);
+    for (const ClassHost& host : c.hosts.hosts) {
+      exceptions.feed_slow_workers(c.strands[s], host, servers);
+    }
+  }
+}
+
+void Planner::spread_inside_hosts(const ClassPlan& c, SlowEntries& exceptions) {
   std::unordered_map<const ClassHost*, std::vector<StripeEntry>> entered_apart;
-  for (std::size_t s = 0; s < c.strands.size() && exceptions != nullptr; ++s) {
+  for (std::size_t s = 0; s < c.strands.size(); ++s) {
     if (c.apart[s].empty()) continue;
     const HostList servers = serving(c, s);
     for (const ClassHost* host : c.apart[s]) {
       auto& entries = entered_apart[host];
-      const auto entered = exceptions->enter(c.strands[s], *host, servers);
+      const auto entered = exceptions.enter(c.strands[s], *host, servers);
       entries.insert(entries.end(), entered.begin(), entered.end());
     }
   }

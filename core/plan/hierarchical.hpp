@@ -15,8 +15,7 @@
 // that for what every other one of their kind carries are slow, and whoever sits behind one leaves
 // the trees: a host's slow NIC is no slot of its stripes, a GPU with a slow NVLink no relay. They
 // are fed apart after the trees are laid, stripe by stripe over the ways that are loaded least, for
-// which a class is cut finer; stripes of one tree share its connections. Routes through the fabric
-// are then weighed by load instead of counted.
+// which a class is cut finer; stripes of one tree share its connections.
 //
 // O(edges x NICs of a host + sites^2); with exceptions also O(those x stripes x 100).
 // Deterministic.
@@ -35,10 +34,8 @@ namespace holdfast {
 
 struct HierarchicalShape {
   SiteRule sites;
-  bool weigh_routes = false;  // where links of the fabric differ
-  SlowLinks slow;             // needs `weigh_routes`
-  double goal = 0;            // seconds; what exceptions may load a channel to without being choosy
-  std::uint32_t stripes_a_class = 64;  // at least, for a class with exceptions
+  SlowLinks slow;
+  double goal = 0;  // seconds; what exceptions may load a channel to without being choosy
 };
 
 [[nodiscard]] Plan plan_hierarchical(const PlanSpace& space, const HierarchicalShape& shape);

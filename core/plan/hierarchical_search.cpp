@@ -173,7 +173,7 @@ class Search {
 
   std::vector<CandidatePlan> run() && {
     std::vector<SiteRule> rules = plain_rules();
-    for (const SiteRule& rule : rules) add(HierarchicalShape{rule, false, SlowLinks(space_), 0});
+    for (const SiteRule& rule : rules) add(HierarchicalShape{rule, SlowLinks(space_), 0});
     const std::size_t best = fastest();
     const double floor = Needs(space_).most();
     if (makespan(best) > floor * kGoodEnough && uneven(space_.topology())) {
@@ -220,12 +220,10 @@ class Search {
     return best;
   }
 
-  // Weighs routes, then takes links out that keep the rest from the goal; the goal is raised as
-  // long as that helps.
+  // Takes links out that keep the rest from the goal; the goal is raised as long as that helps.
   void try_exceptions(const std::vector<SiteRule>& rules, std::size_t best, double floor) {
-    HierarchicalShape shape{rules[best], true, SlowLinks(space_), 0};
-    add(shape);
-    const Prediction& base = candidates_.back().prediction;
+    HierarchicalShape shape{rules[best], SlowLinks(space_), 0};
+    const Prediction& base = candidates_[best].prediction;
     std::vector<double> times = times_of(base);
     const Topology& topology = space_.topology();
     double slowest = 0;  // what may be taken out
@@ -239,7 +237,7 @@ class Search {
     // What is much slower than most may be out of the trees before it is too slow for the goal: it
     // would not hold up the last block, but each of its hops fills slowly.
     double best_part = 1;
-    double best_time = makespan(candidates_.size() - 1);
+    double best_time = makespan(best);
     const auto try_goal = [&](double goal, double part) {
       if (!try_cutoff(shape, times, goal, goal * part)) return;
       const double time = makespan(candidates_.size() - 1);

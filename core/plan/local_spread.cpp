@@ -53,9 +53,7 @@ void LocalSpread::add_stripe(const ClassHost& host, const StripeEntry& entry, st
 void LocalSpread::attach(const StripeEntry& entry, std::vector<Attached>& attached,
                          std::size_t parent, WorkerId child) {
   const WorkerId source = attached[parent].worker;
-  const Path path = paths_.any(source, child, entry.bytes);
-  builder_.add_edge(entry.stripe, child, source, path);
-  paths_.charge(source, child, path, entry.bytes);
+  builder_.add_edge(entry.stripe, child, source, paths_.lay(source, child, entry.bytes));
   sent_[source.index()] += entry.bytes;
   attached.push_back({child, attached[parent].depth + 1});
 }

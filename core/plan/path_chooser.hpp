@@ -1,9 +1,9 @@
 // Chooses the paths of a plan's edges.
 //
-// Between NICs that several equally short routes join, it takes the one that it has used least at
-// both ends, so that edges spread over spines and gateways. Where links of the fabric differ, a
-// count says too little: given the loads of the plan so far, it takes the route whose busiest
-// channel stays least busy. Two edges over a WAN never share a stream.
+// Between NICs that several equally short routes join, it takes the one whose busiest channel stays
+// least busy with what the plan sends so far, so that edges spread over spines, cores and gateways
+// in the measure of what each of their links can carry. Of many routes some are looked at, other
+// ones each time; on equal terms they take turns. Two edges over a WAN never share a stream.
 #pragma once
 
 #include <cstdint>
@@ -16,41 +16,44 @@
 
 namespace holdfast {
 
+// From parent to child inside one host; nothing if they are in different hosts or not joined.
+[[nodiscard]] std::optional<Path> local_path(const PlanSpace& space, WorkerId parent,
+                                             WorkerId child);
+
 class PathChooser {
  public:
-  // References are kept. `load` may be null: routes are then counted, not weighed.
-  explicit PathChooser(const PlanSpace& space, ChannelLoad* load = nullptr)
-      : space_(space), load_(load) {}
+  // A reference is kept.
+  explicit PathChooser(const PlanSpace& space) : space_(space), load_(space.topology()) {}
 
-  // From parent to child inside one host; nothing if they are in different hosts or not joined.
-  [[nodiscard]] std::optional<Path> local(WorkerId parent, WorkerId child) const;
-  // Between the two NICs, for so many bytes; nothing if no route joins them. O(routes, at most 64).
-  [[nodiscard]] std::optional<Path> fabric(NodeId parent_nic, NodeId child_nic, Bytes bytes = {});
-  // Seconds that the busiest channel between their first switches would take on the route that
-  // `fabric` would choose; nothing if no route joins the NICs. Needs loads.
+  // Between the two NICs, for so many bytes; nothing if no route joins them.
+  // O(routes looked at, at most 16).
+  [[nodiscard]] std::optional<Path> fabric(NodeId parent_nic, NodeId child_nic, Bytes bytes);
+  // Seconds that the busiest channel between them would take on the route that `fabric` would
+  // choose now; nothing if no route joins them.
   [[nodiscard]] std::optional<double> least_time(NodeId parent_nic, NodeId child_nic, Bytes bytes);
   // Local where possible, else the first pair of NICs that is joined, same rail preferred.
   // Throws Error(Unsupported) if there is none.
-  [[nodiscard]] Path any(WorkerId parent, WorkerId child, Bytes bytes = {});
+  [[nodiscard]] Path any(WorkerId parent, WorkerId child, Bytes bytes);
 
-  // Adds what an edge sends to the loads, if there are any.
+  // The same, charged.
+  [[nodiscard]] Path lay(WorkerId parent, WorkerId child, Bytes bytes);
+
+  // Adds what an edge sends to the loads.
   void charge(WorkerId parent, WorkerId child, const Path& path, Bytes bytes);
+  [[nodiscard]] const ChannelLoad& load() const { return load_; }
 
  private:
-  // What lies between two switches that NICs hang on.
-  struct Between {
+  struct Best {
     std::uint32_t choices = 0;
-    std::vector<Route> middles;  // without the links of the NICs; only where loads are weighed
+    std::uint32_t choice = 0;
+    double time = 0;
   };
-  Between& between(NodeId from, NodeId to, NodeId parent_nic, NodeId child_nic);
-  [[nodiscard]] std::uint32_t least_used(NodeId from_switch, NodeId to_switch,
-                                         std::uint32_t choices);
-  [[nodiscard]] std::uint32_t least_loaded(const Between& between, Bytes bytes) const;
+  [[nodiscard]] Best least_loaded(NodeId parent_nic, NodeId child_nic, Bytes bytes);
 
   const PlanSpace& space_;
-  ChannelLoad* load_;
-  std::unordered_map<std::uint64_t, Between> between_;        // by pair of switches
-  std::unordered_map<std::uint64_t, std::uint32_t> used_;     // by switch, direction and choice
+  ChannelLoad load_;
+  std::unordered_map<std::uint64_t, std::uint32_t> choices_;  // by pair of switches
+  std::unordered_map<NodeId, std::uint32_t> turns_;           // by the switch that is left
   std::unordered_map<std::uint64_t, std::uint32_t> streams_;  // by pair of NICs
 };
 

@@ -17,9 +17,8 @@ namespace holdfast {
 class SlowEntries {
  public:
   // References are kept.
-  SlowEntries(const PlanSpace& space, PathChooser& paths, PlanBuilder& builder,
-              const ChannelLoad& load, double goal)
-      : space_(space), paths_(paths), builder_(builder), finder_(space, paths, load, goal) {}
+  SlowEntries(const PlanSpace& space, PathChooser& paths, PlanBuilder& builder, double goal)
+      : space_(space), paths_(paths), builder_(builder), finder_(space, paths, goal) {}
 
   // The edge of a strand from a host with holders whose own slot is slow to the slot of a child.
   void feed_from_holders(const Strand& strand, const ClassHost& source, const Slot& child);

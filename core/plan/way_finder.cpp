@@ -42,7 +42,7 @@ std::vector<WayFinder::Ranked> WayFinder::best_ports(std::span<const Port> ports
   ranked.reserve(ports.size());
   for (std::size_t i = 0; i < ports.size(); ++i) {
     if (!ports[i].nic.valid()) continue;
-    ranked.push_back({beyond_goal(load_.time_with(ends(ports[i], direction), bytes)), i});
+    ranked.push_back({beyond_goal(paths_.load().time_with(ends(ports[i], direction), bytes)), i});
   }
   const std::size_t kept = std::min(most, ranked.size());
   std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(kept),
@@ -75,10 +75,10 @@ std::optional<Way> WayFinder::find(std::span<const WorkerId> insiders,
   for (const WorkerId receiver : receivers) {
     for (const WorkerId insider : insiders) {
       if (insider == receiver) continue;
-      const auto path = paths_.local(insider, receiver);
+      const auto path = local_path(space_, insider, receiver);
       if (!path) continue;
       const auto route = space_.router().route(space_.node(insider), space_.node(receiver), *path);
-      const double cost = beyond_goal(load_.time_with(*route, bytes));
+      const double cost = beyond_goal(paths_.load().time_with(*route, bytes));
       if (cost >= best_cost) continue;
       best_cost = cost;
       best = Way{insider, receiver, *path};

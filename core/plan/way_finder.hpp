@@ -13,7 +13,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/plan/channel_load.hpp"
 #include "core/plan/path_chooser.hpp"
 
 namespace holdfast {
@@ -33,8 +32,8 @@ struct Way {
 class WayFinder {
  public:
   // References are kept; `goal` in seconds.
-  WayFinder(const PlanSpace& space, PathChooser& paths, const ChannelLoad& load, double goal)
-      : space_(space), paths_(paths), load_(load), goal_(goal) {}
+  WayFinder(const PlanSpace& space, PathChooser& paths, double goal)
+      : space_(space), paths_(paths), goal_(goal) {}
 
   // The best way for `bytes` from one of `sources` to one of `targets` over the fabric, or inside a
   // host from one of `insiders` to a target's worker. Nothing if none is joined. The way is not yet
@@ -59,7 +58,6 @@ class WayFinder {
 
   const PlanSpace& space_;
   PathChooser& paths_;
-  const ChannelLoad& load_;
   double goal_;
   std::unordered_map<std::uint64_t, Route> out_;  // from a worker through a NIC to its first switch
   std::unordered_map<std::uint64_t, Route> in_;
