@@ -158,6 +158,7 @@ void Planner::cut_into_strands(ClassId id, ClassPlan& c) {
   const std::uint32_t trees = std::min(rails * (c.hosts.remote ? 2 * repeats_ : 1), blocks);
   for (std::uint32_t k = 0; k < trees; ++k) {
     Strand& strand = c.strands.emplace_back();
+    strand.number = k;
     strand.turn = k / rails;
     // Small classes have fewer stripes than rails: starting at the class's number spreads them.
     strand.rail = c.hosts.rails[(k + id.value()) % rails];
@@ -331,7 +332,7 @@ void Planner::spread_inside_hosts(const ClassPlan& c, SlowEntries& exceptions) {
       const Strand& strand = c.strands[s];
       if (std::find(c.apart[s].begin(), c.apart[s].end(), &host) != c.apart[s].end()) continue;
       for (const StripeId stripe : strand.stripes) {
-        entries.push_back({stripe, strand.stripe_bytes, slot(host, strand).gateway});
+        entries.push_back({stripe, strand.stripe_bytes, slot(host, strand).gateway, strand.number});
       }
     }
     const auto apart = entered_apart.find(&host);

@@ -53,7 +53,9 @@ void LocalSpread::add_stripe(const ClassHost& host, const StripeEntry& entry, st
 void LocalSpread::attach(const StripeEntry& entry, std::vector<Attached>& attached,
                          std::size_t parent, WorkerId child) {
   const WorkerId source = attached[parent].worker;
-  builder_.add_edge(entry.stripe, child, source, paths_.lay(source, child, entry.bytes));
+  Path path = paths_.lay(source, child, entry.bytes);
+  if (space_.host(source) == space_.host(child)) path.stream = entry.strand;
+  builder_.add_edge(entry.stripe, child, source, path);
   sent_[source.index()] += entry.bytes;
   attached.push_back({child, attached[parent].depth + 1});
 }

@@ -22,6 +22,9 @@ struct StripeEntry {
   StripeId stripe;
   Bytes bytes;
   WorkerId gateway;  // a holder, or a relay that some edge from outside or from a holder feeds
+  // Stripes of one strand share connections inside the host too; those of different strands, which
+  // arrive at their own times, must not wait for each other.
+  std::uint32_t strand = 0;
 };
 
 class LocalSpread {

@@ -116,7 +116,7 @@ std::vector<StripeEntry> SlowEntries::enter(const Strand& strand, const ClassHos
   std::vector<StripeEntry> entries;
   for (const StripeId stripe : strand.stripes) {
     const WorkerId gateway = add(stripe, strand.stripe_bytes, {}, sources, targets);
-    entries.push_back({stripe, strand.stripe_bytes, gateway});
+    entries.push_back({stripe, strand.stripe_bytes, gateway, strand.number});
     take_turns(sources, kSharing);
   }
   return entries;

@@ -11,6 +11,7 @@
 namespace holdfast {
 
 struct Strand {
+  std::uint32_t number = 0;       // in its class
   std::vector<StripeId> stripes;  // more than one where some receiver needs them apart
   Bytes stripe_bytes;             // of each
   std::uint32_t rail = 0;
