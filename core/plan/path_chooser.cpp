@@ -46,9 +46,10 @@ PathChooser::Best PathChooser::least_loaded(NodeId parent_nic, NodeId child_nic,
   const std::uint32_t turn = turns_[from];
   const std::uint32_t compared = std::min(best.choices, kMostCompared);
   for (std::uint32_t k = 0; k < compared; ++k) {
-    // Evenly over all of them, beginning elsewhere each time.
+    // Evenly over all of them, beginning elsewhere each time. A choice's last digits are those of
+    // the first switch: stepping by a multiple of its ways alone would always leave over one.
     const auto step = static_cast<std::uint32_t>(std::uint64_t{k} * best.choices / compared);
-    const std::uint32_t choice = (turn + step) % best.choices;
+    const std::uint32_t choice = (turn + step + (best.choices > compared ? k : 0)) % best.choices;
     const Route route = space_.router().between(parent_nic, child_nic, choice);
     const double time = load_.time_with(route, bytes);
     if (time >= best.time) continue;
