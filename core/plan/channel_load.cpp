@@ -12,16 +12,17 @@ ChannelLoad::ChannelLoad(const Topology& topology)
 }
 
 void ChannelLoad::add(std::span<const ChannelId> route, Bytes bytes) {
-  for (const ChannelId channel : route) {
-    seconds_[channel.index()] += static_cast<double>(bytes.count()) * per_byte_[channel.index()];
-  }
+  for (const ChannelId channel : route) seconds_[channel.index()] += seconds(channel, bytes);
+}
+
+void ChannelLoad::remove(std::span<const ChannelId> route, Bytes bytes) {
+  for (const ChannelId channel : route) seconds_[channel.index()] -= seconds(channel, bytes);
 }
 
 double ChannelLoad::time_with(std::span<const ChannelId> route, Bytes bytes) const {
   double most = 0;
   for (const ChannelId channel : route) {
-    const std::size_t c = channel.index();
-    most = std::max(most, seconds_[c] + static_cast<double>(bytes.count()) * per_byte_[c]);
+    most = std::max(most, seconds_[channel.index()] + seconds(channel, bytes));
   }
   return most;
 }

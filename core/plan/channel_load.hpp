@@ -14,6 +14,12 @@ class ChannelLoad {
   explicit ChannelLoad(const Topology& topology);
 
   void add(std::span<const ChannelId> route, Bytes bytes);
+  void remove(std::span<const ChannelId> route, Bytes bytes);
+
+  // Seconds that the channel takes for so many bytes.
+  [[nodiscard]] double seconds(ChannelId channel, Bytes bytes) const {
+    return static_cast<double>(bytes.count()) * per_byte_[channel.index()];
+  }
 
   // Seconds that the channel takes for what it carries so far.
   [[nodiscard]] double time(ChannelId channel) const { return seconds_[channel.index()]; }

@@ -8,6 +8,7 @@
 #include "core/plan/local_spread.hpp"
 #include "core/plan/path_chooser.hpp"
 #include "core/plan/plan_builder.hpp"
+#include "core/plan/route_smoother.hpp"
 #include "core/plan/slow_entries.hpp"
 #include "core/plan/strand.hpp"
 
@@ -53,6 +54,7 @@ class Planner {
   void add_tree_of_fed_site(const Strand& strand, const HostList& receivers);
   void feed_site(const ClassPlan& c, const Strand& strand, std::size_t to);
   void add_host_edge(const Strand& strand, const ClassHost& parent, const ClassHost& child);
+  void lay_trees();
   void spread_inside_hosts(const ClassPlan& c, SlowEntries& exceptions);
   void feed_slow_workers(const ClassPlan& c, SlowEntries& exceptions) const;
   void add_leaves(const ClassPlan& c);
@@ -74,6 +76,13 @@ class Planner {
     const ClassHost* child;
   };
 
+  // An edge of a strand's tree.
+  struct TreeEdge {
+    const Strand* strand;
+    WorkerId child;
+    WorkerId parent;
+  };
+
   const PlanSpace& space_;
   const HierarchicalShape& shape_;
   PathChooser paths_;
@@ -83,6 +92,8 @@ class Planner {
   std::vector<Bytes> sent_;  // to other hosts, by NIC
   std::vector<ClassPlan> classes_;
   std::vector<LateEdge> late_;
+  std::vector<TreeEdge> tree_edges_;
+  std::vector<RoutedEdge> routed_;  // the same
   std::uint32_t repeats_;
   Bytes all_bytes_;  // of all classes, each once
 };
@@ -98,6 +109,7 @@ Plan Planner::plan() {
       for (const Strand& strand : c.strands) feed_site(c, strand, to);
     }
   }
+  lay_trees();
   SlowEntries exceptions(space_, paths_, builder_, shape_.goal);
   for (const LateEdge& edge : late_) {
     exceptions.feed_from_holders(*edge.strand, *edge.parent, slot(*edge.child, *edge.strand));
@@ -243,11 +255,21 @@ void Planner::add_host_edge(const Strand& strand, const ClassHost& parent, const
   std::optional<Path> path;
   if (out.nic.valid() && in.nic.valid()) path = paths_.fabric(out.nic, in.nic, strand.bytes());
   if (!path) path = paths_.any(out.gateway, in.gateway, strand.bytes());
-  for (const StripeId stripe : strand.stripes) {
-    builder_.add_edge(stripe, in.gateway, out.gateway, *path);
-  }
   paths_.charge(out.gateway, in.gateway, *path, strand.bytes());
   sent_by(out) += strand.bytes();
+  tree_edges_.push_back({&strand, in.gateway, out.gateway});
+  routed_.push_back({*path, strand.bytes()});
+}
+
+// Lays the edges of all trees, over better routes than they were given one by one.
+void Planner::lay_trees() {
+  RouteSmoother(space_, paths_.load()).smooth(routed_);
+  for (std::size_t e = 0; e < tree_edges_.size(); ++e) {
+    const TreeEdge& edge = tree_edges_[e];
+    for (const StripeId stripe : edge.strand->stripes) {
+      builder_.add_edge(stripe, edge.child, edge.parent, routed_[e].path);
+    }
+  }
 }
 
 void Planner::add_trees_of_sources(const Strand& strand, const Site& site,

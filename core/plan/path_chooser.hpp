@@ -41,6 +41,7 @@ class PathChooser {
   // Adds what an edge sends to the loads.
   void charge(WorkerId parent, WorkerId child, const Path& path, Bytes bytes);
   [[nodiscard]] const ChannelLoad& load() const { return load_; }
+  [[nodiscard]] ChannelLoad& load() { return load_; }
 
  private:
   struct Best {
