@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::uint32_t kMostCompared = 64;
 constexpr double kAlike = 1.0005;
+constexpr double kSlack = 1.004;  // what the smallest classes add here and there is no excess
 
 bool between_switches(const Topology& topology, ChannelId channel) {
   const Link& link = topology.link(channel.link());
@@ -91,26 +92,33 @@ void RouteSmoother::smooth(std::vector<RoutedEdge>& edges) {
       if (between_switches(space_.topology(), channel)) users_[channel].push_back(e);
     }
   }
-  const double limit = this->limit(edges) * kAlike;
+  const double limit = this->limit(edges) * kSlack;
   for (const auto& [channel, users] : users_) {
     if (load_.time(channel) > limit) busy_.push_back(channel);
   }
   std::sort(busy_.begin(), busy_.end());
   std::vector<std::uint32_t> moved_at(edges.size(), 0);
   constexpr std::uint32_t kRest = 64;  // moves for which a moved edge stays where it is
-  constexpr std::size_t kMovesAnEdge = 4;
+  constexpr std::size_t kMovesAnEdge = 8;
   std::uint32_t moves = kRest;
   const std::size_t most_moves = edges.size() * kMovesAnEdge + kRest;
-  while (!busy_.empty() && moves < most_moves) {
+  std::vector<ChannelId> later;  // whose edges all rest
+  while (moves < most_moves) {
+    if (busy_.empty()) {
+      if (later.empty()) break;
+      busy_.swap(later);
+      ++moves;
+    }
     const ChannelId channel = busy_.back();
     busy_.pop_back();
-    std::vector<std::uint32_t> users = users_[channel];
+    const std::vector<std::uint32_t> users = users_[channel];
     for (std::size_t i = 0; i < users.size() && load_.time(channel) > limit; ++i) {
       const std::uint32_t edge = users[(i + turn_) % users.size()];
       if (moved_at[edge] != 0 && moved_at[edge] + kRest > moves) continue;
       if (!move(edge, edges[edge], channel, limit)) continue;
       moved_at[edge] = ++moves;
     }
+    if (load_.time(channel) > limit) later.push_back(channel);
   }
 }
 
