@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace holdfast {
 namespace {
@@ -40,7 +41,8 @@ bool RouteSmoother::move(std::uint32_t edge, RoutedEdge& routed, ChannelId away,
   load_.remove(way.route, routed.bytes);
   const std::uint32_t now = routed.path.stream % way.choices;
   std::uint32_t best = now;
-  double best_time = std::numeric_limits<double>::infinity();
+  auto best_cost =
+      std::pair(std::numeric_limits<std::ptrdiff_t>::max(), 0.0);  // links too busy; busiest
   Route best_route;
   const std::uint32_t compared = std::min(way.choices, kMostCompared);
   ++turn_;
@@ -51,16 +53,21 @@ bool RouteSmoother::move(std::uint32_t edge, RoutedEdge& routed, ChannelId away,
     Route route =
         space_.router().between(routed.path.source_port, routed.path.destination_port, choice);
     if (std::find(route.begin(), route.end(), away) != route.end()) continue;
-    const double time = load_.time_with(route, routed.bytes);
-    if (time >= best_time) continue;
+    // One end free is worth more than both nearly so: at the other end, too, somebody then has just
+    // one way to give in, and the chain of moves that makes ends where there is room.
+    const auto too_busy = std::count_if(route.begin(), route.end(), [&](ChannelId channel) {
+      return load_.time(channel) + load_.seconds(channel, routed.bytes) > limit;
+    });
+    const auto cost = std::pair(too_busy, load_.time_with(route, routed.bytes));
+    if (cost >= best_cost) continue;
     best = choice;
-    best_time = time;
+    best_cost = cost;
     best_route = std::move(route);
-    if (best_time <= limit) break;
+    if (too_busy == 0) break;
   }
   // The excess may go elsewhere, but never grows.
   const double before = load_.time(away) + load_.seconds(away, routed.bytes);
-  if (best_route.empty() || best_time > before * kAlike) {
+  if (best_route.empty() || best_cost.second > before * kAlike) {
     load_.add(way.route, routed.bytes);
     return false;
   }
@@ -98,7 +105,7 @@ void RouteSmoother::smooth(std::vector<RoutedEdge>& edges) {
   }
   std::sort(busy_.begin(), busy_.end());
   std::vector<std::uint32_t> moved_at(edges.size(), 0);
-  constexpr std::uint32_t kRest = 64;  // moves for which a moved edge stays where it is
+  constexpr std::uint32_t kRest = 24;  // moves for which a moved edge stays where it is
   constexpr std::size_t kMovesAnEdge = 8;
   std::uint32_t moves = kRest;
   const std::size_t most_moves = edges.size() * kMovesAnEdge + kRest;
