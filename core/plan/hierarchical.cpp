@@ -1,6 +1,7 @@
 #include "core/plan/hierarchical.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -52,6 +53,7 @@ class Planner {
   void add_trees(ClassPlan& c);
   void add_trees_of_sources(const Strand& strand, const Site& site, const HostList& receivers);
   void add_tree_of_fed_site(const Strand& strand, const HostList& receivers);
+  [[nodiscard]] std::size_t feeder_for(const Site& site, const Strand& strand);
   void feed_site(const ClassPlan& c, const Strand& strand, std::size_t to);
   void add_host_edge(const Strand& strand, const ClassHost& parent, const ClassHost& child);
   void lay_trees();
@@ -89,7 +91,8 @@ class Planner {
   PlanBuilder builder_;
   LocalSpread spread_;
   SitePlanner site_planner_;
-  std::vector<Bytes> sent_;  // to other hosts, by NIC
+  std::vector<Bytes> sent_;                                  // to other hosts, by NIC
+  std::map<std::pair<DomainId, DomainId>, double> sent_to_;  // bytes, by pair of datacenters
   std::vector<ClassPlan> classes_;
   std::vector<LateEdge> late_;
   std::vector<TreeEdge> tree_edges_;
@@ -213,7 +216,7 @@ HostList Planner::in_tree(const Strand& strand, const Site& site) const {
   for (const ClassHost* host : site.receivers) {
     if (!slot(*host, strand).slow) hosts.push_back(host);
   }
-  return hosts.empty() && site.fed_from ? site.receivers : hosts;
+  return hosts.empty() && !site.feeders.empty() ? site.receivers : hosts;
 }
 
 // Hosts that have the strand once its trees are laid, in domain order.
@@ -236,7 +239,7 @@ void Planner::add_trees(ClassPlan& c) {
         std::copy_if(site.receivers.begin(), site.receivers.end(), std::back_inserter(c.apart[s]),
                      [&](const ClassHost* host) { return slot(*host, strand).slow; });
       }
-      if (site.fed_from) {
+      if (!site.feeders.empty()) {
         add_tree_of_fed_site(strand, receivers);
       } else {
         add_trees_of_sources(strand, site, receivers);
@@ -303,9 +306,25 @@ void Planner::add_tree_of_fed_site(const Strand& strand, const HostList& receive
   }
 }
 
+// Stripes are shared out between the lines into a datacenter so that all are done at one time.
+std::size_t Planner::feeder_for(const Site& site, const Strand& strand) {
+  const Feeder* best = &site.feeders.front();
+  if (site.feeders.size() > 1) {
+    const auto done = [&](const Feeder& feeder) {
+      const auto bytes = static_cast<double>(strand.bytes().count());
+      return (sent_to_[{feeder.datacenter, site.datacenter}] + bytes) / feeder.capacity;
+    };
+    for (const Feeder& feeder : site.feeders) {
+      if (done(feeder) < done(*best)) best = &feeder;
+    }
+    sent_to_[{best->datacenter, site.datacenter}] += static_cast<double>(strand.bytes().count());
+  }
+  return best->site;
+}
+
 void Planner::feed_site(const ClassPlan& c, const Strand& strand, std::size_t to) {
   const HostList receivers = in_tree(strand, c.sites[to]);
-  const Site& from = c.sites[*c.sites[to].fed_from];
+  const Site& from = c.sites[feeder_for(c.sites[to], strand)];
   const std::size_t n = receivers.size();
   const auto parents = two_tree_parents(static_cast<std::uint32_t>(n), strand.side);
   std::uint32_t root = 1;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 #include <utility>
 
 namespace holdfast {
@@ -11,22 +13,55 @@ constexpr std::uint32_t kMostCompared = 64;
 constexpr double kAlike = 1.0005;
 constexpr double kSlack = 1.004;  // what the smallest classes add here and there is no excess
 
+// A link of the fabric that other routes may avoid.
 bool between_switches(const Topology& topology, ChannelId channel) {
   const Link& link = topology.link(channel.link());
-  return !is_inside_host(topology.node(link.a).kind) && !is_inside_host(topology.node(link.b).kind);
+  return link.kind == LinkKind::Fabric && !is_inside_host(topology.node(link.a).kind) &&
+         !is_inside_host(topology.node(link.b).kind);
+}
+
+// Links that lead from one domain's switches to another's, side by side.
+using Bundle = std::tuple<DomainId, NodeKind, DomainId, NodeKind>;
+
+Bundle bundle_of(const Topology& topology, ChannelId channel) {
+  const Node& tail = topology.node(topology.tail(channel));
+  const Node& head = topology.node(topology.head(channel));
+  return {tail.domain, tail.kind, head.domain, head.kind};
 }
 
 }  // namespace
 
-// What the busiest link at a NIC takes.
-double RouteSmoother::limit(const std::vector<RoutedEdge>& edges) const {
-  double most = 0;
+void RouteSmoother::set_limits(const std::vector<RoutedEdge>& edges) {
+  double nic = 0;
   for (std::size_t e = 0; e < edges.size(); ++e) {
     const Route& route = ways_[e].route;
     if (route.empty()) continue;
-    most = std::max({most, load_.time(route.front()), load_.time(route.back())});
+    nic = std::max({nic, load_.time(route.front()), load_.time(route.back())});
   }
-  return most;
+  struct Sum {
+    double time = 0;
+    std::size_t links = 0;
+  };
+  const Topology& topology = space_.topology();
+  std::map<Bundle, Sum> bundles;
+  for (std::uint32_t c = 0; c < topology.channels(); ++c) {
+    const ChannelId channel(c);
+    if (!topology.usable(channel.link()) || !between_switches(topology, channel)) continue;
+    Sum& sum = bundles[bundle_of(topology, channel)];
+    sum.time += load_.time(channel);
+    ++sum.links;
+  }
+  limits_.assign(topology.channels(), std::numeric_limits<double>::infinity());
+  for (std::uint32_t c = 0; c < topology.channels(); ++c) {
+    const ChannelId channel(c);
+    if (!topology.usable(channel.link()) || !between_switches(topology, channel)) continue;
+    const Sum& sum = bundles[bundle_of(topology, channel)];
+    limits_[c] = kSlack * std::max(nic, sum.time / static_cast<double>(sum.links));
+  }
+}
+
+bool RouteSmoother::too_busy(ChannelId channel, Bytes more) const {
+  return load_.time(channel) + load_.seconds(channel, more) > limits_[channel.index()];
 }
 
 void RouteSmoother::place(std::uint32_t edge, const RoutedEdge& routed) {
@@ -36,7 +71,7 @@ void RouteSmoother::place(std::uint32_t edge, const RoutedEdge& routed) {
   }
 }
 
-bool RouteSmoother::move(std::uint32_t edge, RoutedEdge& routed, ChannelId away, double limit) {
+bool RouteSmoother::move(std::uint32_t edge, RoutedEdge& routed, ChannelId away) {
   Way& way = ways_[edge];
   load_.remove(way.route, routed.bytes);
   const std::uint32_t now = routed.path.stream % way.choices;
@@ -47,6 +82,7 @@ bool RouteSmoother::move(std::uint32_t edge, RoutedEdge& routed, ChannelId away,
   const std::uint32_t compared = std::min(way.choices, kMostCompared);
   ++turn_;
   for (std::uint32_t k = 0; k < compared; ++k) {
+    ++effort_;
     const auto step = static_cast<std::uint32_t>(std::uint64_t{k} * way.choices / compared);
     const std::uint32_t choice =
         (now + turn_ + step + (way.choices > compared ? k : 0)) % way.choices;
@@ -55,15 +91,15 @@ bool RouteSmoother::move(std::uint32_t edge, RoutedEdge& routed, ChannelId away,
     if (std::find(route.begin(), route.end(), away) != route.end()) continue;
     // One end free is worth more than both nearly so: at the other end, too, somebody then has just
     // one way to give in, and the chain of moves that makes ends where there is room.
-    const auto too_busy = std::count_if(route.begin(), route.end(), [&](ChannelId channel) {
-      return load_.time(channel) + load_.seconds(channel, routed.bytes) > limit;
+    const auto busy = std::count_if(route.begin(), route.end(), [&](ChannelId channel) {
+      return too_busy(channel, routed.bytes);
     });
-    const auto cost = std::pair(too_busy, load_.time_with(route, routed.bytes));
+    const auto cost = std::pair(busy, load_.time_with(route, routed.bytes));
     if (cost >= best_cost) continue;
     best = choice;
     best_cost = cost;
     best_route = std::move(route);
-    if (too_busy == 0) break;
+    if (busy == 0) break;
   }
   // The excess may go elsewhere, but never grows.
   const double before = load_.time(away) + load_.seconds(away, routed.bytes);
@@ -79,7 +115,7 @@ bool RouteSmoother::move(std::uint32_t edge, RoutedEdge& routed, ChannelId away,
   routed.path.stream = best + way.again * way.choices;
   place(edge, routed);
   for (const ChannelId channel : way.route) {
-    if (users_.contains(channel) && load_.time(channel) > limit) busy_.push_back(channel);
+    if (too_busy(channel, Bytes())) busy_.push_back(channel);
   }
   return true;
 }
@@ -99,33 +135,34 @@ void RouteSmoother::smooth(std::vector<RoutedEdge>& edges) {
       if (between_switches(space_.topology(), channel)) users_[channel].push_back(e);
     }
   }
-  const double limit = this->limit(edges) * kSlack;
+  set_limits(edges);
   for (const auto& [channel, users] : users_) {
-    if (load_.time(channel) > limit) busy_.push_back(channel);
+    if (too_busy(channel, Bytes())) busy_.push_back(channel);
   }
   std::sort(busy_.begin(), busy_.end());
   std::vector<std::uint32_t> moved_at(edges.size(), 0);
   constexpr std::uint32_t kRest = 24;  // moves for which a moved edge stays where it is
-  constexpr std::size_t kMovesAnEdge = 8;
+  constexpr std::size_t kRoutesAnEdge = 100;
+  const std::size_t most_effort = (edges.size() + 1000) * kRoutesAnEdge;
   std::uint32_t moves = kRest;
-  const std::size_t most_moves = edges.size() * kMovesAnEdge + kRest;
   std::vector<ChannelId> later;  // whose edges all rest
-  while (moves < most_moves) {
+  while (effort_ < most_effort) {
     if (busy_.empty()) {
       if (later.empty()) break;
       busy_.swap(later);
       ++moves;
+      ++effort_;
     }
     const ChannelId channel = busy_.back();
     busy_.pop_back();
     const std::vector<std::uint32_t> users = users_[channel];
-    for (std::size_t i = 0; i < users.size() && load_.time(channel) > limit; ++i) {
+    for (std::size_t i = 0; i < users.size() && too_busy(channel, Bytes()); ++i) {
       const std::uint32_t edge = users[(i + turn_) % users.size()];
       if (moved_at[edge] != 0 && moved_at[edge] + kRest > moves) continue;
-      if (!move(edge, edges[edge], channel, limit)) continue;
+      if (!move(edge, edges[edge], channel)) continue;
       moved_at[edge] = ++moves;
     }
-    if (load_.time(channel) > limit) later.push_back(channel);
+    if (too_busy(channel, Bytes())) later.push_back(channel);
   }
 }
 

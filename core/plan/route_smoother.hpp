@@ -28,9 +28,10 @@ class RouteSmoother {
   // References are kept.
   RouteSmoother(const PlanSpace& space, ChannelLoad& load) : space_(space), load_(load) {}
 
-  // Changes streams of paths, and the loads with them. What NICs carry is not changed: no link is
-  // called too busy that is as quick as the busiest NIC. Deterministic. At most a few moves an
-  // edge, each O(routes between the two, at most 64, x their length).
+  // Changes streams of paths, and the loads with them. A link is too busy if it takes longer than
+  // the busiest NIC, which no route changes, and than all links side by side with it take
+  // on average (an oversubscribed level). Lines of a WAN are left alone. Deterministic. Looks at no
+  // more than about a hundred routes an edge.
   void smooth(std::vector<RoutedEdge>& edges);
 
  private:
@@ -39,16 +40,19 @@ class RouteSmoother {
     std::uint32_t again = 0;  // of the stream: kept
     Route route;
   };
-  [[nodiscard]] double limit(const std::vector<RoutedEdge>& edges) const;
+  void set_limits(const std::vector<RoutedEdge>& edges);
+  [[nodiscard]] bool too_busy(ChannelId channel, Bytes more) const;
   void place(std::uint32_t edge, const RoutedEdge& routed);
   // True if the edge left the channel.
-  bool move(std::uint32_t edge, RoutedEdge& routed, ChannelId away, double limit);
+  bool move(std::uint32_t edge, RoutedEdge& routed, ChannelId away);
 
   const PlanSpace& space_;
   ChannelLoad& load_;
   std::vector<Way> ways_;                                            // by edge
   std::unordered_map<ChannelId, std::vector<std::uint32_t>> users_;  // between switches
+  std::vector<double> limits_;                                       // by channel: seconds
   std::vector<ChannelId> busy_;                                      // to be looked at
+  std::size_t effort_ = 0;                                           // routes looked at
   std::uint32_t turn_ = 0;
 };
 

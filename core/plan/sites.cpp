@@ -33,6 +33,14 @@ double nic_rate(const Topology& topology, DomainId host) {
 
 SitePlanner::SitePlanner(const PlanSpace& space, const SiteRule& rule)
     : space_(space), rule_(rule), speed_class_(space.topology().domains().size(), 0) {
+  const Topology& topology = space.topology();
+  for (std::size_t i = 0; i < topology.links().size(); ++i) {
+    const Link& link = topology.links()[i];
+    if (link.kind != LinkKind::Wan || !topology.usable(LinkId(i))) continue;
+    const DomainId a = topology.around(link.a, Level::Datacenter);
+    const DomainId b = topology.around(link.b, Level::Datacenter);
+    wan_[std::minmax(a, b)] += static_cast<double>(link.capacity.bytes_per_second());
+  }
   if (!rule.by_speed) return;
   std::vector<double> rate(speed_class_.size(), 0);
   for (std::size_t w = 0; w < space.demand().workers.size(); ++w) {
@@ -60,7 +68,9 @@ std::vector<Site> SitePlanner::group(const ClassHosts& hosts) {
   for (const ClassHost& host : hosts.hosts) {
     if (!host.serves()) continue;
     const auto [found, is_new] = known.emplace(key(host.host), sites.size());
-    if (is_new) sites.emplace_back();
+    if (is_new) {
+      sites.emplace_back().datacenter = space_.topology().around(host.host, Level::Datacenter);
+    }
     Site& site = sites[found->second];
     (host.holders.empty() ? site.receivers : site.sources).push_back(&host);
   }
@@ -94,6 +104,29 @@ Rate SitePlanner::width(const Site& from, const Site& to) {
   return known->second;
 }
 
+// The nearest site, and one of each other datacenter that a line joins to this one.
+std::vector<Feeder> SitePlanner::feeders(const std::vector<Site>& sites, std::size_t nearest,
+                                         std::size_t to,
+                                         const std::vector<std::size_t>& reached) const {
+  const DomainId here = sites[to].datacenter;
+  const auto line = [&](DomainId from) {
+    const auto found = wan_.find(std::minmax(from, here));
+    return found == wan_.end() ? 0.0 : found->second;
+  };
+  const DomainId first = sites[nearest].datacenter;
+  std::vector<Feeder> result{{nearest, first, first == here ? 0.0 : line(first)}};
+  if (result.front().capacity == 0) return result;  // inside, or over several lines in a row
+  for (const std::size_t from : reached) {
+    const DomainId datacenter = sites[from].datacenter;
+    const bool known = std::any_of(result.begin(), result.end(), [&](const Feeder& feeder) {
+      return feeder.datacenter == datacenter;
+    });
+    if (known || datacenter == here || line(datacenter) == 0) continue;
+    result.push_back({from, datacenter, line(datacenter)});
+  }
+  return result;
+}
+
 std::vector<std::size_t> SitePlanner::order(std::vector<Site>& sites) {
   std::vector<std::size_t> reached;
   std::vector<std::size_t> waiting;
@@ -122,8 +155,8 @@ std::vector<std::size_t> SitePlanner::order(std::vector<Site>& sites) {
     }
     const std::size_t to = waiting[best_to];
     waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(best_to));
-    sites[to].fed_from = best_from;
-    ++feeds[best_from];
+    sites[to].feeders = feeders(sites, best_from, to, reached);
+    for (const Feeder& feeder : sites[to].feeders) ++feeds[feeder.site];
     reached.push_back(to);
     order.push_back(to);
   }

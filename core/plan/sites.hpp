@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/plan/class_hosts.hpp"
@@ -11,11 +12,21 @@
 
 namespace holdfast {
 
+// A site that feeds another one.
+struct Feeder {
+  std::size_t site = 0;
+  DomainId datacenter;  // the feeder's; invalid outside one
+  double capacity = 0;  // bytes a second of the WAN lines between the two; zero inside a datacenter
+};
+
 // Hosts of one class that a stripe enters once.
 struct Site {
   std::vector<const ClassHost*> sources;    // with holders
   std::vector<const ClassHost*> receivers;  // without, but with relays
-  std::optional<std::size_t> fed_from;  // the site whose hosts feed it; none where it has sources
+  DomainId datacenter;                      // invalid outside one
+  // Whose hosts feed it: none where it has sources; one inside a datacenter; across datacenters one
+  // for each line that leads to it, between which the stripes are shared out.
+  std::vector<Feeder> feeders;
 };
 
 // How hosts are told apart into sites.
@@ -36,7 +47,8 @@ class SitePlanner {
   [[nodiscard]] std::vector<Site> group(const ClassHosts& hosts);
 
   // Chooses who feeds the sites without a source; returns them in the order in which they are
-  // reached: over the widest way first, from the site that feeds fewest others. O(sites^2).
+  // reached: over the widest way first, from the site that feeds fewest others. Nobody is fed, even
+  // by way of others, by a site that it feeds. O(sites^2).
   [[nodiscard]] std::vector<std::size_t> order(std::vector<Site>& sites);
 
   // How many sites the rule makes of all hosts of the demand. O(workers).
@@ -45,11 +57,15 @@ class SitePlanner {
  private:
   [[nodiscard]] std::uint64_t key(DomainId host) const;
   [[nodiscard]] Rate width(const Site& from, const Site& to);
+  [[nodiscard]] std::vector<Feeder> feeders(const std::vector<Site>& sites, std::size_t nearest,
+                                            std::size_t to,
+                                            const std::vector<std::size_t>& reached) const;
 
   const PlanSpace& space_;
   SiteRule rule_;
   std::vector<std::uint32_t> speed_class_;  // by domain: hosts; all zero without `by_speed`
   std::unordered_map<std::uint64_t, Rate> widths_;
+  std::map<std::pair<DomainId, DomainId>, double> wan_;  // bytes a second between datacenters
 };
 
 }  // namespace holdfast
