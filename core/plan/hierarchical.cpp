@@ -1,7 +1,7 @@
 #include "core/plan/hierarchical.hpp"
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
@@ -40,9 +40,9 @@ class Planner {
         builder_(space),
         spread_(space, paths_, builder_),
         site_planner_(space, shape.sites),
-        sent_(space.topology().nodes().size()),
-        repeats_(wan_repeats()) {
+        sent_(space.topology().nodes().size()) {
     for (const BlockClass& c : space.demand().classes) all_bytes_ += bytes_of(space.demand(), c);
+    repeats_ = wan_repeats();
   }
 
   Plan plan();
@@ -53,7 +53,7 @@ class Planner {
   void add_trees(ClassPlan& c);
   void add_trees_of_sources(const Strand& strand, const Site& site, const HostList& receivers);
   void add_tree_of_fed_site(const Strand& strand, const HostList& receivers);
-  [[nodiscard]] std::size_t feeder_for(const Site& site, const Strand& strand);
+  [[nodiscard]] const ClassHost& idlest(const Strand& strand, const Site& site);
   void feed_site(const ClassPlan& c, const Strand& strand, std::size_t to);
   void add_host_edge(const Strand& strand, const ClassHost& parent, const ClassHost& child);
   void lay_trees();
@@ -91,13 +91,12 @@ class Planner {
   PlanBuilder builder_;
   LocalSpread spread_;
   SitePlanner site_planner_;
-  std::vector<Bytes> sent_;                                  // to other hosts, by NIC
-  std::map<std::pair<DomainId, DomainId>, double> sent_to_;  // bytes, by pair of datacenters
+  std::vector<Bytes> sent_;  // to other hosts, by NIC
   std::vector<ClassPlan> classes_;
   std::vector<LateEdge> late_;
   std::vector<TreeEdge> tree_edges_;
   std::vector<RoutedEdge> routed_;  // the same
-  std::uint32_t repeats_;
+  std::uint32_t repeats_ = 1;
   Bytes all_bytes_;  // of all classes, each once
 };
 
@@ -123,36 +122,56 @@ Plan Planner::plan() {
   return std::move(builder_).finish();
 }
 
-// How often a class's stripes must be repeated so that all stripes together have half as many
-// streams again as fill the WAN: a stream that pauses or ends early must not leave it idle.
+// How often a class's stripes must be repeated so that all stripes together fill the lines of a
+// WAN:
+//   - they are half as many streams again as the lines take, so that a stream that pauses or ends
+//     early does not leave one idle;
+//   - they can be shared out between the lines into a datacenter without one of them getting much
+//     more than its part.
 std::uint32_t Planner::wan_repeats() const {
   const Topology& topology = space_.topology();
-  std::unordered_map<DomainId, std::uint64_t> needed_by_datacenter;
-  std::uint64_t needed = 0;
+  struct Lines {
+    std::uint64_t streams = 0;
+    std::uint64_t count = 0;
+    double all = 0;    // bytes a second
+    double least = 0;  // of one
+    bool alike = true;
+  };
+  std::unordered_map<DomainId, Lines> lines_of;
   for (const Link& link : topology.links()) {
     if (!link.stream_cap || !link.up) continue;
     const std::uint64_t cap = link.stream_cap->bytes_per_second();
-    const std::uint64_t streams = (link.capacity.bytes_per_second() * 3 + 2 * cap - 1) / (2 * cap);
+    const auto rate = static_cast<double>(link.capacity.bytes_per_second());
     for (const NodeId end : {link.a, link.b}) {
-      std::uint64_t& sum = needed_by_datacenter[topology.around(end, Level::Datacenter)];
-      needed = std::max(needed, sum += streams);
+      Lines& lines = lines_of[topology.around(end, Level::Datacenter)];
+      lines.streams += (link.capacity.bytes_per_second() * 3 + 2 * cap - 1) / (2 * cap);
+      lines.alike = lines.alike && (lines.count == 0 || lines.least == rate);
+      lines.least = lines.count == 0 ? rate : std::min(lines.least, rate);
+      lines.all += rate;
+      ++lines.count;
     }
   }
-  if (needed == 0) return 1;
-  Bytes all;
-  std::vector<Bytes> of_class;
-  for (const BlockClass& c : space_.demand().classes) {
-    of_class.push_back(bytes_of(space_.demand(), c));
-    all += of_class.back();
-  }
+  if (lines_of.empty()) return 1;
   constexpr std::uint64_t kSmallest = 100;  // a class below 1 % of the bytes fills nothing
   std::uint64_t planned = 0;
-  for (std::size_t k = 0; k < of_class.size(); ++k) {
-    if (of_class[k] * kSmallest < all) continue;
-    const ClassHosts hosts(space_, space_.demand().classes[k]);
-    planned += 2 * hosts.rails.size();
+  std::unordered_map<DomainId, bool> holds;
+  for (const BlockClass& c : space_.demand().classes) {
+    if (bytes_of(space_.demand(), c) * kSmallest < all_bytes_) continue;
+    planned += 2 * ClassHosts(space_, c).rails.size();
+    for (const WorkerId w : c.holders) holds[space_.around(w, Level::Datacenter)] = true;
   }
-  return static_cast<std::uint32_t>((needed + planned - 1) / std::max<std::uint64_t>(planned, 1));
+  planned = std::max<std::uint64_t>(planned, 1);
+  constexpr double kStripesALine = 12;  // then one more on a line is a twelfth too many at most
+  constexpr std::uint64_t kMostRepeats = 16;
+  std::uint64_t repeats = 1;
+  for (const auto& [datacenter, lines] : lines_of) {
+    repeats = std::max(repeats, (lines.streams + planned - 1) / planned);
+    const bool even = lines.alike && planned * repeats % lines.count == 0;
+    if (even || holds.contains(datacenter)) continue;
+    const auto stripes = static_cast<std::uint64_t>(kStripesALine * lines.all / lines.least);
+    repeats = std::max(repeats, std::min(kMostRepeats, (stripes + planned - 1) / planned));
+  }
+  return static_cast<std::uint32_t>(repeats);
 }
 
 void Planner::begin_class(ClassId id) {
@@ -306,42 +325,47 @@ void Planner::add_tree_of_fed_site(const Strand& strand, const HostList& receive
   }
 }
 
-// Stripes are shared out between the lines into a datacenter so that all are done at one time.
-std::size_t Planner::feeder_for(const Site& site, const Strand& strand) {
-  const Feeder* best = &site.feeders.front();
-  if (site.feeders.size() > 1) {
-    const auto done = [&](const Feeder& feeder) {
-      const auto bytes = static_cast<double>(strand.bytes().count());
-      return (sent_to_[{feeder.datacenter, site.datacenter}] + bytes) / feeder.capacity;
-    };
-    for (const Feeder& feeder : site.feeders) {
-      if (done(feeder) < done(*best)) best = &feeder;
+// The host of a site that sends least so far. The tail of the list is farthest from its root: at
+// equal load it is the later one.
+const ClassHost& Planner::idlest(const Strand& strand, const Site& site) {
+  const ClassHost* best = nullptr;
+  const HostList relays = in_tree(strand, site);
+  for (const HostList* hosts : {&site.sources, &relays}) {
+    for (const ClassHost* host : *hosts) {
+      const bool slower = best != nullptr && slot(*host, strand).slow;
+      if (best == nullptr || slot(*best, strand).slow ||
+          (!slower && sent_by(slot(*host, strand)) <= sent_by(slot(*best, strand)))) {
+        best = host;
+      }
     }
-    sent_to_[{best->datacenter, site.datacenter}] += static_cast<double>(strand.bytes().count());
   }
-  return best->site;
+  return *best;
 }
 
+// Between several lines into a datacenter the stripes are shared out so that all end at one time.
 void Planner::feed_site(const ClassPlan& c, const Strand& strand, std::size_t to) {
   const HostList receivers = in_tree(strand, c.sites[to]);
-  const Site& from = c.sites[feeder_for(c.sites[to], strand)];
   const std::size_t n = receivers.size();
   const auto parents = two_tree_parents(static_cast<std::uint32_t>(n), strand.side);
   std::uint32_t root = 1;
   while (parents[root] != 0) ++root;
-  // The tail of the list is farthest from its root: at equal load it is the later host that feeds.
-  const ClassHost* feeder = nullptr;
-  const HostList relays = in_tree(strand, from);
-  for (const HostList* hosts : {&from.sources, &relays}) {
-    for (const ClassHost* host : *hosts) {
-      const bool slower = feeder != nullptr && slot(*host, strand).slow;
-      if (feeder == nullptr || slot(*feeder, strand).slow ||
-          (!slower && sent_by(slot(*host, strand)) <= sent_by(slot(*feeder, strand)))) {
-        feeder = host;
-      }
+  const ClassHost& child = *receivers[rotated(root, strand.rotation, repeats_, n)];
+  const std::vector<Feeder>& feeders = c.sites[to].feeders;
+  const ClassHost* best = &idlest(strand, c.sites[feeders.front().site]);
+  if (feeders.size() > 1) {
+    double best_time = std::numeric_limits<double>::infinity();
+    for (const Feeder& feeder : feeders) {
+      const ClassHost& host = idlest(strand, c.sites[feeder.site]);
+      const Slot& out = slot(host, strand);
+      const Slot& in = slot(child, strand);
+      if (!out.nic.valid() || !in.nic.valid()) continue;
+      const auto time = paths_.least_time(out.nic, in.nic, strand.bytes());
+      if (!time || *time >= best_time) continue;
+      best = &host;
+      best_time = *time;
     }
   }
-  add_host_edge(strand, *feeder, *receivers[rotated(root, strand.rotation, repeats_, n)]);
+  add_host_edge(strand, *best, child);
 }
 
 void Planner::feed_slow_workers(const ClassPlan& c, SlowEntries& exceptions) const {

@@ -39,7 +39,7 @@ SitePlanner::SitePlanner(const PlanSpace& space, const SiteRule& rule)
     if (link.kind != LinkKind::Wan || !topology.usable(LinkId(i))) continue;
     const DomainId a = topology.around(link.a, Level::Datacenter);
     const DomainId b = topology.around(link.b, Level::Datacenter);
-    wan_[std::minmax(a, b)] += static_cast<double>(link.capacity.bytes_per_second());
+    lines_.insert(std::minmax(a, b));
   }
   if (!rule.by_speed) return;
   std::vector<double> rate(speed_class_.size(), 0);
@@ -110,19 +110,17 @@ std::vector<Feeder> SitePlanner::feeders(const std::vector<Site>& sites, std::si
                                          const std::vector<std::size_t>& reached) const {
   const DomainId here = sites[to].datacenter;
   const auto line = [&](DomainId from) {
-    const auto found = wan_.find(std::minmax(from, here));
-    return found == wan_.end() ? 0.0 : found->second;
+    return from != here && lines_.contains(std::minmax(from, here));
   };
   const DomainId first = sites[nearest].datacenter;
-  std::vector<Feeder> result{{nearest, first, first == here ? 0.0 : line(first)}};
-  if (result.front().capacity == 0) return result;  // inside, or over several lines in a row
+  std::vector<Feeder> result{{nearest, first}};
+  if (!line(first)) return result;  // inside, or over several lines in a row
   for (const std::size_t from : reached) {
     const DomainId datacenter = sites[from].datacenter;
     const bool known = std::any_of(result.begin(), result.end(), [&](const Feeder& feeder) {
       return feeder.datacenter == datacenter;
     });
-    if (known || datacenter == here || line(datacenter) == 0) continue;
-    result.push_back({from, datacenter, line(datacenter)});
+    if (!known && line(datacenter)) result.push_back({from, datacenter});
   }
   return result;
 }

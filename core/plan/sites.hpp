@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,7 +16,6 @@ namespace holdfast {
 struct Feeder {
   std::size_t site = 0;
   DomainId datacenter;  // the feeder's; invalid outside one
-  double capacity = 0;  // bytes a second of the WAN lines between the two; zero inside a datacenter
 };
 
 // Hosts of one class that a stripe enters once.
@@ -65,7 +64,7 @@ class SitePlanner {
   SiteRule rule_;
   std::vector<std::uint32_t> speed_class_;  // by domain: hosts; all zero without `by_speed`
   std::unordered_map<std::uint64_t, Rate> widths_;
-  std::map<std::pair<DomainId, DomainId>, double> wan_;  // bytes a second between datacenters
+  std::set<std::pair<DomainId, DomainId>> lines_;  // datacenters that a WAN line joins
 };
 
 }  // namespace holdfast
