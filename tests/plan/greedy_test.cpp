@@ -105,7 +105,7 @@ class Oracle {
   [[nodiscard]] bool joined(WorkerId a, WorkerId b) const {
     try {
       PathChooser paths(space_);
-      const Path path = paths.any(a, b);
+      const Path path = paths.any(a, b, Bytes());
       return space_.router().route(space_.node(a), space_.node(b), path).has_value();
     } catch (const Error&) {
       return false;

@@ -280,7 +280,9 @@ TEST(Auto, SaysWhatItChoseAndNeverPredictsWorseThanAnyOther) {
     EXPECT_NE(chosen.planner, "auto");
     for (const Policy policy : kAll) {
       if (policy == Policy::Binomial) continue;  // which auto does not try
-      EXPECT_LE(chosen.predicted, make_plan(policy, router, demand).predicted);
+      // Among plans within one in a hundred it takes the one that makes GPUs wait least.
+      EXPECT_LE(chosen.predicted.seconds(),
+                make_plan(policy, router, demand).predicted.seconds() * 1.0101);
     }
   }
 }
