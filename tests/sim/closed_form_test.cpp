@@ -94,9 +94,16 @@ TEST(ClosedForm, WhatIsLeftIsSharedAnew) {
   Stripe shared = make_stripe(topology, demand, {0, 1, 10}, {0, 0}, 2);
   shared.block_class = ClassId(both);
   Stripe alone{ClassId(1 - both), {0, 1, 20}, {shared.edges[1]}};
+  alone.edges[0].path.stream = 1;
   const auto result = run(topology, demand, make_plan(topology, demand, {shared, alone}));
   expect_time(result.completed[1], kLatency * 2 + kBlockTime * 30);
   expect_time(result.completed[2], kLatency * 2 + kBlockTime * 40);
+  // Over one path worker 2's two edges are one connection: half of the source for each worker.
+  //   T1 = 2 L + 20 u,  T2 = 2 L + 40 u
+  alone.edges[0].path.stream = 0;
+  const auto joint = run(topology, demand, make_plan(topology, demand, {shared, alone}));
+  expect_time(joint.completed[1], kLatency * 2 + kBlockTime * 20);
+  expect_time(joint.completed[2], kLatency * 2 + kBlockTime * 40);
 }
 
 // Two flows without a common link, 0.3 us of 1 ms apart: neither ends with the other.
