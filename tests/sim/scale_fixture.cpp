@@ -1,5 +1,7 @@
 #include "tests/sim/scale_fixture.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -21,17 +23,15 @@ void add_host(TopologyBuilder& builder, std::uint32_t number, const std::vector<
   const std::string host = "h" + std::to_string(number);
   const DomainId domain = builder.add_domain(host, Level::Host);
   for (std::uint32_t r = 0; r < switches.size(); ++r) {
-    const std::string tail = "." + std::to_string(r);
+    const auto name = [&](const char* part) { return fmt::format("{}.{}.{}", host, part, r); };
     const NodeId gpu = builder.add_node(
-        {host + ".gpu" + tail, NodeKind::Gpu, domain, Bytes(80'000'000'000), kDigestRate, true});
+        {name("gpu"), NodeKind::Gpu, domain, Bytes(80'000'000'000), kDigestRate, true});
     const NodeId pcie =
-        builder.add_node({host + ".pcie" + tail, NodeKind::PcieSwitch, domain, {}, {}, true});
-    const NodeId nic =
-        builder.add_node({host + ".nic" + tail, NodeKind::Nic, domain, {}, {}, true});
-    builder.add_link({host + ".a" + tail, gpu, pcie, LinkKind::Pcie, kPcieRate, kHop, {}, true});
-    builder.add_link({host + ".b" + tail, pcie, nic, LinkKind::Pcie, kPcieRate, kHop, {}, true});
-    builder.add_link(
-        {host + ".c" + tail, nic, switches[r], LinkKind::Fabric, kScaleRate, kHop, {}, true});
+        builder.add_node({name("pcie"), NodeKind::PcieSwitch, domain, {}, {}, true});
+    const NodeId nic = builder.add_node({name("nic"), NodeKind::Nic, domain, {}, {}, true});
+    builder.add_link({name("a"), gpu, pcie, LinkKind::Pcie, kPcieRate, kHop, {}, true});
+    builder.add_link({name("b"), pcie, nic, LinkKind::Pcie, kPcieRate, kHop, {}, true});
+    builder.add_link({name("c"), nic, switches[r], LinkKind::Fabric, kScaleRate, kHop, {}, true});
   }
 }
 
