@@ -133,7 +133,7 @@ TEST(Simulation, TracesTellTheStory) {
   SimulationOptions options;
   const auto count = [&](Trace trace) {
     options.trace = trace;
-    const auto result = run(topology, demand, plan, options);
+    auto result = run(topology, demand, plan, options);
     kinds.clear();
     for (const TraceEvent& event : result.events) ++kinds[event.kind];
     EXPECT_TRUE(
