@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "core/plan/class_hosts.hpp"
@@ -17,6 +19,25 @@ namespace holdfast {
 namespace {
 
 using HostList = std::vector<const ClassHost*>;
+
+// Hosts in the order in which a tree goes through them.
+struct TreeOrder {
+  HostList hosts;
+  const ClassHost* below_first = nullptr;  // reads from the first in both trees
+};
+
+// In two trees over an odd number of hosts the first is a leaf of both and, like every other, can
+// feed two: there stands the host that is to feed nobody or, where the number is even with it, the
+// one that feeds it.
+TreeOrder order_for_tree(HostList hosts, const ClassHost* leaf) {
+  const auto at = std::find(hosts.begin(), hosts.end(), leaf);
+  if (at == hosts.end()) return {std::move(hosts), nullptr};
+  const bool odd = hosts.size() % 2 == 1;
+  hosts.erase(at);
+  if (!odd) return {std::move(hosts), leaf};
+  hosts.insert(hosts.begin(), leaf);
+  return {std::move(hosts), nullptr};
+}
 
 // A class on its way through the planner.
 struct ClassPlan {
@@ -52,7 +73,8 @@ class Planner {
   void cut_into_strands(ClassId id, ClassPlan& c);
   void add_trees(ClassPlan& c);
   void add_trees_of_sources(const Strand& strand, const Site& site, const HostList& receivers);
-  void add_tree_of_fed_site(const Strand& strand, const HostList& receivers);
+  void add_tree_of_fed_site(const Strand& strand, const Site& site, const HostList& receivers);
+  [[nodiscard]] const ClassHost* only_slow_host(const Site& site);
   [[nodiscard]] const ClassHost& idlest(const Strand& strand, const Site& site);
   void feed_site(const ClassPlan& c, const Strand& strand, std::size_t to);
   void add_host_edge(const Strand& strand, const ClassHost& parent, const ClassHost& child);
@@ -94,6 +116,10 @@ class Planner {
   std::vector<Bytes> sent_;  // to other hosts, by NIC
   std::vector<ClassPlan> classes_;
   std::vector<LateEdge> late_;
+  std::unordered_map<DomainId, bool> slow_hosts_;
+  std::set<const ClassHost*> leaves_;  // that feed nobody
+  // Where a host with a slow slot stands in a tree all the same: who feeds it.
+  std::map<std::pair<const Strand*, const ClassHost*>, const ClassHost*> entered_from_;
   std::vector<TreeEdge> tree_edges_;
   std::vector<RoutedEdge> routed_;  // the same
   std::uint32_t repeats_ = 1;
@@ -179,6 +205,10 @@ void Planner::begin_class(ClassId id) {
   ClassPlan& c = classes_.emplace_back(space_, block_class, shape_.slow);
   c.bytes = bytes_of(space_.demand(), block_class);
   c.sites = site_planner_.group(c.hosts);
+  for (Site& site : c.sites) {
+    site.leaf = only_slow_host(site);
+    if (site.leaf != nullptr) leaves_.insert(site.leaf);
+  }
   c.fed = site_planner_.order(c.sites);
   cut_into_strands(id, c);
   c.apart.resize(c.strands.size());
@@ -228,12 +258,27 @@ void Planner::cut_into_strands(ClassId id, ClassPlan& c) {
   }
 }
 
-// The receiving hosts of a site that the strand's tree goes through: those without a slow slot or,
-// where a site that has to be fed has no other, all.
+// The one receiving host of a site with a slow way out, if there is one and no more: its other NICs
+// have to take what that way cannot, so it should not feed anybody, over whichever.
+const ClassHost* Planner::only_slow_host(const Site& site) {
+  const ClassHost* only = nullptr;
+  if (shape_.slow.empty() || repeats_ > 1) return only;
+  for (const ClassHost* host : site.receivers) {
+    const auto [known, is_new] = slow_hosts_.emplace(host->host, false);
+    if (is_new) known->second = shape_.slow.host(host->host);
+    if (!known->second) continue;
+    if (only != nullptr) return nullptr;
+    only = host;
+  }
+  return only;
+}
+
+// The receiving hosts of a site that the strand's tree goes through: those without a slow slot, or
+// with the only one, or, where a site that has to be fed has no other, all.
 HostList Planner::in_tree(const Strand& strand, const Site& site) const {
   HostList hosts;
   for (const ClassHost* host : site.receivers) {
-    if (!slot(*host, strand).slow) hosts.push_back(host);
+    if (!slot(*host, strand).slow || host == site.leaf) hosts.push_back(host);
   }
   return hosts.empty() && !site.feeders.empty() ? site.receivers : hosts;
 }
@@ -254,12 +299,12 @@ void Planner::add_trees(ClassPlan& c) {
     const Strand& strand = c.strands[s];
     for (const Site& site : c.sites) {
       const HostList receivers = in_tree(strand, site);
-      if (receivers.size() != site.receivers.size()) {
+      if (receivers.size() != site.receivers.size() || site.leaf != nullptr) {
         std::copy_if(site.receivers.begin(), site.receivers.end(), std::back_inserter(c.apart[s]),
                      [&](const ClassHost* host) { return slot(*host, strand).slow; });
       }
       if (!site.feeders.empty()) {
-        add_tree_of_fed_site(strand, receivers);
+        add_tree_of_fed_site(strand, site, receivers);
       } else {
         add_trees_of_sources(strand, site, receivers);
       }
@@ -270,6 +315,11 @@ void Planner::add_trees(ClassPlan& c) {
 void Planner::add_host_edge(const Strand& strand, const ClassHost& parent, const ClassHost& child) {
   const Slot& out = slot(parent, strand);
   const Slot& in = slot(child, strand);
+  if (in.slow && leaves_.contains(&child)) {
+    entered_from_[{&strand, &child}] = &parent;
+    sent_by(out) += strand.bytes();
+    return;
+  }
   if (out.slow && !parent.holders.empty() && in.nic.valid()) {
     late_.push_back({&strand, &parent, &child});
     return;
@@ -298,13 +348,15 @@ void Planner::add_trees_of_sources(const Strand& strand, const Site& site,
                                    const HostList& receivers) {
   const std::vector<Part> parts = equal_parts(receivers.size(), site.sources.size());
   for (std::size_t h = 0; h < site.sources.size(); ++h) {
-    const auto parents = two_tree_parents(parts[h].count, strand.side);
+    const auto first = receivers.begin() + parts[h].first;
+    const TreeOrder order = order_for_tree(HostList(first, first + parts[h].count), site.leaf);
+    const auto count = static_cast<std::uint32_t>(order.hosts.size());
+    const auto parents = two_tree_parents(count, strand.side);
     const auto at = [&](std::uint32_t position) -> const ClassHost& {
-      return position == 0 ? *site.sources[h] : *receivers[parts[h].first + position - 1];
+      return position == 0 ? *site.sources[h] : *order.hosts[position - 1];
     };
-    for (std::uint32_t i = 1; i <= parts[h].count; ++i) {
-      add_host_edge(strand, at(parents[i]), at(i));
-    }
+    for (std::uint32_t i = 1; i <= count; ++i) add_host_edge(strand, at(parents[i]), at(i));
+    if (order.below_first != nullptr) add_host_edge(strand, at(1), *order.below_first);
   }
 }
 
@@ -315,14 +367,18 @@ std::size_t rotated(std::uint32_t position, std::uint32_t rotation, std::uint32_
   return (position - 1 + rotation * n / repeats) % n;
 }
 
-void Planner::add_tree_of_fed_site(const Strand& strand, const HostList& receivers) {
-  const std::size_t n = receivers.size();
+void Planner::add_tree_of_fed_site(const Strand& strand, const Site& site,
+                                   const HostList& receivers) {
+  const TreeOrder order = order_for_tree(receivers, site.leaf);
+  const HostList& hosts = order.hosts;
+  const std::size_t n = hosts.size();
   const auto parents = two_tree_parents(static_cast<std::uint32_t>(n), strand.side);
   for (std::uint32_t i = 1; i <= n; ++i) {
     if (parents[i] == 0) continue;
-    add_host_edge(strand, *receivers[rotated(parents[i], strand.rotation, repeats_, n)],
-                  *receivers[rotated(i, strand.rotation, repeats_, n)]);
+    add_host_edge(strand, *hosts[rotated(parents[i], strand.rotation, repeats_, n)],
+                  *hosts[rotated(i, strand.rotation, repeats_, n)]);
   }
+  if (order.below_first != nullptr) add_host_edge(strand, *hosts.front(), *order.below_first);
 }
 
 // The host of a site that sends least so far. The tail of the list is farthest from its root: at
@@ -332,8 +388,8 @@ const ClassHost& Planner::idlest(const Strand& strand, const Site& site) {
   const HostList relays = in_tree(strand, site);
   for (const HostList* hosts : {&site.sources, &relays}) {
     for (const ClassHost* host : *hosts) {
-      const bool slower = best != nullptr && slot(*host, strand).slow;
-      if (best == nullptr || slot(*best, strand).slow ||
+      const bool slower = best != nullptr && (slot(*host, strand).slow || host == site.leaf);
+      if (best == nullptr || slot(*best, strand).slow || best == site.leaf ||
           (!slower && sent_by(slot(*host, strand)) <= sent_by(slot(*best, strand)))) {
         best = host;
       }
@@ -344,7 +400,7 @@ const ClassHost& Planner::idlest(const Strand& strand, const Site& site) {
 
 // Between several lines into a datacenter the stripes are shared out so that all end at one time.
 void Planner::feed_site(const ClassPlan& c, const Strand& strand, std::size_t to) {
-  const HostList receivers = in_tree(strand, c.sites[to]);
+  const HostList receivers = order_for_tree(in_tree(strand, c.sites[to]), c.sites[to].leaf).hosts;
   const std::size_t n = receivers.size();
   const auto parents = two_tree_parents(static_cast<std::uint32_t>(n), strand.side);
   std::uint32_t root = 1;
@@ -386,7 +442,10 @@ void Planner::spread_inside_hosts(const ClassPlan& c, SlowEntries& exceptions) {
     const HostList servers = serving(c, s);
     for (const ClassHost* host : c.apart[s]) {
       auto& entries = entered_apart[host];
-      const auto entered = exceptions.enter(c.strands[s], *host, servers);
+      const auto from = entered_from_.find({&c.strands[s], host});
+      const auto entered = from == entered_from_.end()
+                               ? exceptions.enter(c.strands[s], *host, servers)
+                               : exceptions.enter(c.strands[s], *host, {&from->second, 1});
       entries.insert(entries.end(), entered.begin(), entered.end());
     }
   }

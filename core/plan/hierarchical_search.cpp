@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -245,7 +246,19 @@ class Search {
       best_time = time;
       best_part = part;
     };
-    for (const double part : {1.0, 0.7, 0.5, 0.35, 0.25}) try_goal(floor * 1.02, part);
+    // The best sites without exceptions need not be the best with them.
+    SiteRule best_rule = rules[best];
+    double best_of_rules = std::numeric_limits<double>::infinity();
+    for (const SiteRule& rule : rules) {
+      shape.sites = rule;
+      try_goal(floor * 1.02, 1);
+      const double time = makespan(candidates_.size() - 1);
+      if (time >= best_of_rules) continue;
+      best_of_rules = time;
+      best_rule = rule;
+    }
+    shape.sites = best_rule;
+    for (const double part : {0.7, 0.5, 0.35, 0.25}) try_goal(floor * 1.02, part);
     for (const double above : {1.005, 1.05, 1.1, 1.2, 1.4, 1.8}) {
       if (best_time <= floor * kGoodEnough || floor * above >= slowest) break;
       try_goal(floor * above, best_part);

@@ -23,6 +23,7 @@ struct Site {
   std::vector<const ClassHost*> sources;    // with holders
   std::vector<const ClassHost*> receivers;  // without, but with relays
   DomainId datacenter;                      // invalid outside one
+  const ClassHost* leaf = nullptr;  // a receiver that is to feed nobody, if there is just one such
   // Whose hosts feed it: none where it has sources; one inside a datacenter; across datacenters one
   // for each line that leads to it, between which the stripes are shared out.
   std::vector<Feeder> feeders;

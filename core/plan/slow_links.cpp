@@ -15,6 +15,18 @@ bool SlowLinks::slot(const Slot& slot) const {
                      [&](ChannelId channel) { return slow(channel.link()); });
 }
 
+bool SlowLinks::host(DomainId host) const {
+  if (empty() || !host.valid()) return false;
+  const Topology& topology = space_->topology();
+  const auto members = topology.members(host);
+  return std::any_of(members.begin(), members.end(), [&](NodeId node) {
+    const auto links = topology.neighbours(node);
+    return std::any_of(links.begin(), links.end(), [&](const Neighbour& next) {
+      return topology.link(next.link).kind != LinkKind::NvLink && slow(next.link);
+    });
+  });
+}
+
 bool SlowLinks::worker(WorkerId worker) const {
   if (empty()) return false;
   const Topology& topology = space_->topology();

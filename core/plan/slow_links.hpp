@@ -21,6 +21,8 @@ class SlowLinks {
 
   // A slow link lies between the slot's gateway and the fabric. O(links of the NIC + way to it).
   [[nodiscard]] bool slot(const Slot& slot) const;
+  // A slow link other than NVLink lies in the host or leads out of it. O(links of the host).
+  [[nodiscard]] bool host(DomainId host) const;
   // A slow link lies between the worker and the other GPUs of its host: its NVLink or, without any,
   // its PCIe link.
   [[nodiscard]] bool worker(WorkerId worker) const;
