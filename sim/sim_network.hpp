@@ -44,7 +44,7 @@ enum class PlatformLinks { OfPaths, All };
 // Above so many connections in one set that is coupled by common links, SimGrid, which shares the
 // links of the whole set anew whenever one of its flows begins or ends, gives way to our own
 // solver.
-inline constexpr std::size_t kMostCoupledForSimgrid = 2'048;
+inline constexpr std::size_t kMostCoupledForSimgrid = 512;
 // Our own solver makes rates fair at every change until it has computed so many of them (some ten
 // seconds); from then on at most once in this part of the time that a block takes at best between
 // hosts. The count, not the clock, decides: the same run gives the same result everywhere.
