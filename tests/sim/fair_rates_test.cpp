@@ -290,7 +290,7 @@ TEST(MaxMinSimulation, AStepMovesTheMakespanLittle) {
 // Two connections a receiver, all coupled by the trunks.
 TEST(MaxMinSimulation, IsChosenByHowMuchIsCoupled) {
   const auto run_hosts = [](std::uint32_t hosts) {
-    const ScaleCase scale = make_coupled_case(hosts, 2, 32, 1);
+    const ScaleCase scale = make_coupled_case(hosts, 2, 8, 1);
     const Router router(scale.topology);
     return simulate(router, scale.demand, scale.plan);
   };
