@@ -69,10 +69,11 @@ std::optional<Path> PathChooser::fabric(NodeId parent_nic, NodeId child_nic, Byt
   const Best best = least_loaded(parent_nic, child_nic, bytes);
   if (best.choices == 0) return std::nullopt;
   ++turns_[first_hop(space_.topology(), parent_nic)];
-  // Streams of one pair of ports are numbered apart; adding a multiple of the choices keeps the
+  // Streams of one pair of ports are numbered apart; adding a multiple of the period keeps the
   // route.
   const std::uint32_t again = streams_[pair_key(parent_nic, child_nic)]++;
-  return Path{parent_nic, child_nic, best.choice + again * best.choices};
+  const std::uint32_t period = space_.router().period(parent_nic, child_nic, best.choice);
+  return Path{parent_nic, child_nic, best.choice % period + again * period};
 }
 
 Path PathChooser::any(WorkerId parent, WorkerId child, Bytes bytes) {

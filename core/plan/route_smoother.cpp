@@ -112,7 +112,9 @@ bool RouteSmoother::move(std::uint32_t edge, RoutedEdge& routed, ChannelId away)
     if (users != users_.end()) std::erase(users->second, edge);
   }
   way.route = std::move(best_route);
-  routed.path.stream = best + way.again * way.choices;
+  const std::uint32_t period =
+      space_.router().period(routed.path.source_port, routed.path.destination_port, best);
+  routed.path.stream = best % period + way.again * period;
   place(edge, routed);
   for (const ChannelId channel : way.route) {
     if (too_busy(channel, Bytes())) busy_.push_back(channel);
@@ -130,7 +132,8 @@ void RouteSmoother::smooth(std::vector<RoutedEdge>& edges) {
                       ? 1
                       : space_.router().choices(path.source_port, path.destination_port);
     if (way.choices <= 1) continue;
-    way.again = path.stream / way.choices;
+    way.again =
+        path.stream / space_.router().period(path.source_port, path.destination_port, path.stream);
     for (const ChannelId channel : way.route) {
       if (between_switches(space_.topology(), channel)) users_[channel].push_back(e);
     }

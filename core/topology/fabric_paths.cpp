@@ -1,6 +1,7 @@
 #include "core/topology/fabric_paths.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace holdfast {
 namespace {
@@ -35,23 +36,25 @@ FabricPaths::FabricPaths(const Topology& topology)
   counts_.resize(switches.size());
 }
 
-bool FabricPaths::append(NodeId source, NodeId destination, std::uint32_t stream,
-                         std::vector<ChannelId>& channels) {
+std::uint32_t FabricPaths::append(NodeId source, NodeId destination, std::uint32_t stream,
+                                  std::vector<ChannelId>& channels) {
+  std::uint64_t period = 1;
   const auto take = [&]() -> const Hop& {
     const auto n = static_cast<std::uint32_t>(hops_.size());
     const Hop& chosen = hops_[stream % n];
     stream /= n;
+    period = std::min<std::uint64_t>(period * n, std::numeric_limits<std::uint32_t>::max());
     channels.push_back(chosen.channel);
     return chosen;
   };
   find_direct(source, destination);
   if (!hops_.empty()) {
     take();
-    return true;
+    return static_cast<std::uint32_t>(period);
   }
   find_entries(destination);
   find_first_hops(source);
-  if (hops_.empty()) return false;
+  if (hops_.empty()) return 0;
   std::uint32_t at = take().to;
   for (std::uint16_t left = rest(at); left > 0; --left) {
     hops_.clear();
@@ -65,7 +68,7 @@ bool FabricPaths::append(NodeId source, NodeId destination, std::uint32_t stream
     if (entry.to == at) hops_.push_back(entry);
   }
   take();
-  return true;
+  return static_cast<std::uint32_t>(period);
 }
 
 std::uint32_t FabricPaths::choices(NodeId source, NodeId destination) {

@@ -23,10 +23,11 @@ class FabricPaths {
   // Keeps a reference: the topology must outlive this. O(V + E).
   explicit FabricPaths(const Topology& topology);
 
-  // Appends the channels of path number `stream` between two different NICs; false (and nothing
-  // appended) if nothing up joins them. O(hops x degree among switches).
-  bool append(NodeId source, NodeId destination, std::uint32_t stream,
-              std::vector<ChannelId>& channels);
+  // Appends the channels of path number `stream` between two different NICs. Returns by how much
+  // streams that take this path are apart (the product of the choices on it); zero, with nothing
+  // appended, if nothing up joins them. O(hops x degree among switches).
+  std::uint32_t append(NodeId source, NodeId destination, std::uint32_t stream,
+                       std::vector<ChannelId>& channels);
 
   // Number of shortest paths, at most kMostChoices; zero without any.
   static constexpr std::uint32_t kMostChoices = 1U << 16;

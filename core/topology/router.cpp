@@ -83,7 +83,7 @@ Parsed<Route> Router::route(NodeId source, NodeId destination, const Path& path)
       return no_route(fmt::format("{} does not reach {} over PCIe", quoted(t, source),
                                   quoted(t, path.source_port)));
     }
-    if (!tables_->fabric.append(path.source_port, path.destination_port, path.stream, route)) {
+    if (tables_->fabric.append(path.source_port, path.destination_port, path.stream, route) == 0) {
       return no_route(fmt::format("nothing in the fabric that is up joins {} and {}",
                                   quoted(t, path.source_port), quoted(t, path.destination_port)));
     }
@@ -133,6 +133,17 @@ std::uint32_t Router::choices(NodeId source_nic, NodeId destination_nic) const {
     return 0;
   }
   return tables_->fabric.choices(source_nic, destination_nic);
+}
+
+std::uint32_t Router::period(NodeId source_nic, NodeId destination_nic,
+                             std::uint32_t stream) const {
+  const Topology& t = *tables_->topology;
+  if (source_nic == destination_nic || t.node(source_nic).kind != NodeKind::Nic ||
+      t.node(destination_nic).kind != NodeKind::Nic) {
+    return 0;
+  }
+  Route route;
+  return tables_->fabric.append(source_nic, destination_nic, stream, route);
 }
 
 Route Router::between(NodeId source_nic, NodeId destination_nic, std::uint32_t stream) const {

@@ -60,6 +60,11 @@ class Router {
   // they are not connected.
   [[nodiscard]] std::uint32_t choices(NodeId source_nic, NodeId destination_nic) const;
 
+  // By how much the streams that take the same route as this one are apart; zero if the NICs are
+  // not connected. Routes of one pair differ in it where switches differ in how many ways lead on.
+  [[nodiscard]] std::uint32_t period(NodeId source_nic, NodeId destination_nic,
+                                     std::uint32_t stream) const;
+
   // The fabric's part of the route of a stream between two NICs, their own links included; empty if
   // nothing up joins them.
   [[nodiscard]] Route between(NodeId source_nic, NodeId destination_nic,

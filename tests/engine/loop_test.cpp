@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
+#include <map>
+#include <random>
 
 #include "tests/engine/virtual_cluster.hpp"
 
@@ -15,12 +18,16 @@ class ScriptedTransport final : public Transport {
  public:
   struct Post {
     OpId id;
+    PeerId peer;
     std::uint64_t offset;
     std::uint64_t bytes;
   };
 
   RegionId add_region(std::span<std::byte>, Bytes) override { return RegionId(0U); }
-  PeerId open(const Endpoint&, std::uint64_t) override { return PeerId(0U); }
+  PeerId open(const Endpoint& endpoint, std::uint64_t) override {
+    opened.push_back(endpoint);
+    return PeerId(opened.size() - 1);
+  }
   void close(PeerId) override {}
   [[nodiscard]] PeerLimits limits(PeerId) const override { return {Bytes(1000), 100, 1}; }
   Access allow(WorkerId, Version, RegionId) override { return {}; }
@@ -32,7 +39,8 @@ class ScriptedTransport final : public Transport {
       script.pop_front();
     }
     if (answer == Posted::Posted) {
-      posts.push_back({request.id, request.pieces[0].remote_offset, request.pieces[0].bytes});
+      posts.push_back(
+          {request.id, request.peer, request.pieces[0].remote_offset, request.pieces[0].bytes});
     }
     return answer;
   }
@@ -58,6 +66,7 @@ class ScriptedTransport final : public Transport {
 
   std::deque<Posted> script;
   std::vector<Post> posts;
+  std::vector<Endpoint> opened;
   std::deque<TransportEvent> events;
   Time time = seconds(1);
 };
@@ -76,13 +85,14 @@ class NoGrants final : public Grants {
   [[nodiscard]] std::string address(WorkerId) override { return {}; }
 };
 
-// Worker 1 reads four blocks of a holder, all at once.
+// Worker 1 reads what it wants; by default four blocks of a holder, all at once.
 struct Scene {
-  explicit Scene(Bytes block) : demand(simple_demand(1, 4, block)), placement(demand.block_bytes) {
+  explicit Scene(Bytes block) : Scene(simple_demand(1, 4, block)) {}
+  explicit Scene(const Demand& wanted) : Scene(wanted, tree_plan(wanted, {0}, 4)) {}
+  Scene(const Demand& wanted, const Plan& plan) : demand(wanted), placement(demand.block_bytes) {
     demand.verify = false;
     engine = std::make_unique<WorkerEngine>(
-        std::make_shared<const UpdateTables>(demand, tree_plan(demand, {0}, 4), nullptr,
-                                             std::vector<std::uint64_t>{}),
+        std::make_shared<const UpdateTables>(demand, plan, nullptr, std::vector<std::uint64_t>{}),
         WorkerId(1U), EngineConfig{});
     loop = std::make_unique<WorkerLoop>(
         LoopSetup{*engine, transport, memory, placement, RegionId(0U), grants, 1, nullptr});
@@ -175,6 +185,176 @@ TEST(Loop, AGonePeerIsALostSource) {
   ASSERT_TRUE(scene.loop->failure());
   EXPECT_EQ(scene.loop->failure()->kind, FailureKind::SourceLost);
   EXPECT_EQ(scene.loop->failure()->block, BlockId(1U));
+}
+
+// --- Connections ---------------------------------------------------------------------------------
+
+Path stream(std::uint32_t number) {
+  return {NodeId(10U), NodeId(20U), number};
+}
+
+// The class in interleaved stripes, one for each path, all from worker 0 to worker 1.
+Plan striped(const Demand& demand, const std::vector<Path>& paths, std::uint32_t window = 4) {
+  Plan plan = tree_plan(demand, {0}, window);
+  const Stripe whole = plan.stripes[0];
+  plan.stripes.clear();
+  for (std::uint32_t s = 0; s < paths.size(); ++s) {
+    Stripe& stripe = plan.stripes.emplace_back(whole);
+    stripe.blocks = {s, static_cast<std::uint32_t>(paths.size()), whole.blocks.end};
+    stripe.edges[0].path = paths[s];
+  }
+  return plan;
+}
+
+TEST(LoopConnections, AssignmentsWithOneParentAndPathShareOne) {
+  const Demand demand = simple_demand(1, 8, Bytes(1000));
+  Scene scene(demand, striped(demand, {stream(5), stream(5)}));
+  EXPECT_TRUE(scene.loop->pump());
+  ASSERT_EQ(scene.transport.opened.size(), 1U);
+  EXPECT_EQ(scene.transport.opened[0].worker, WorkerId(0U));
+  EXPECT_EQ(scene.transport.opened[0].path, stream(5));
+  ASSERT_EQ(scene.transport.posts.size(), 8U);
+  for (std::size_t post = 0; post < 8; ++post) {
+    EXPECT_EQ(scene.transport.posts[post].peer, PeerId(0U));
+    scene.transport.complete(post);
+  }
+  EXPECT_TRUE(scene.loop->pump());
+  EXPECT_TRUE(scene.engine->complete());
+  EXPECT_EQ(scene.transport.opened.size(), 1U);
+}
+
+TEST(LoopConnections, OtherStreamsAndPortsHaveTheirOwn) {
+  const Demand demand = simple_demand(1, 8, Bytes(1000));
+  Path port = stream(5);
+  port.destination_port = NodeId(21U);
+  Scene scene(demand, striped(demand, {stream(5), stream(6), port, stream(5)}));
+  EXPECT_TRUE(scene.loop->pump());
+  ASSERT_EQ(scene.transport.opened.size(), 3U);
+  EXPECT_EQ(scene.transport.opened[0].path, stream(5));
+  EXPECT_EQ(scene.transport.opened[1].path, stream(6));
+  EXPECT_EQ(scene.transport.opened[2].path, port);
+  // Block k is in stripe k mod 4.
+  ASSERT_EQ(scene.transport.posts.size(), 8U);
+  for (const auto& post : scene.transport.posts) {
+    const std::uint64_t stripe = post.offset / 1000 % 4;
+    EXPECT_EQ(post.peer, PeerId(static_cast<std::uint32_t>(stripe == 3 ? 0 : stripe)));
+  }
+}
+
+TEST(LoopConnections, OtherParentsHaveTheirOwn) {
+  Demand demand = simple_demand(2, 8, Bytes(1000));
+  demand.classes[0].holders = {WorkerId(0U), WorkerId(2U)};
+  demand.classes[0].receivers = {WorkerId(1U)};
+  Plan plan = striped(demand, {stream(5), stream(5)});
+  plan.stripes[1].edges[0].parent = WorkerId(2U);
+  Scene scene(demand, plan);
+  EXPECT_TRUE(scene.loop->pump());
+  ASSERT_EQ(scene.transport.opened.size(), 2U);
+  EXPECT_EQ(scene.transport.opened[1].worker, WorkerId(2U));
+}
+
+// A refusal of one assignment holds up that one alone; each keeps its own order.
+TEST(LoopConnections, ARefusalOnASharedOneReachesBoth) {
+  const Demand demand = simple_demand(1, 8, Bytes(1000));
+  Scene scene(demand, striped(demand, {stream(5), stream(5)}));
+  scene.transport.script = {kYes, kLater, kLater};
+  EXPECT_TRUE(scene.loop->pump());
+  EXPECT_EQ(scene.transport.offsets(), Offsets{0});
+  EXPECT_EQ(scene.loop->stats().refused, 2U);
+  scene.transport.complete(0);
+  EXPECT_TRUE(scene.loop->pump());
+  EXPECT_EQ(scene.transport.offsets(), (Offsets{0, 2000, 4000, 6000, 1000, 3000, 5000, 7000}));
+}
+
+// Both assignments have a rest that waits: a completion brings both back.
+TEST(LoopConnections, RestsOfBothWaitAndGoOn) {
+  const Demand demand = simple_demand(1, 4, Bytes(2500));
+  Scene scene(demand, striped(demand, {stream(5), stream(5)}));
+  scene.transport.script = {kYes, kLater, kYes, kLater};
+  EXPECT_TRUE(scene.loop->pump());
+  EXPECT_EQ(scene.transport.offsets(), (Offsets{0, 2500}));
+  scene.transport.complete(0);
+  scene.transport.complete(1);
+  EXPECT_TRUE(scene.loop->pump());
+  for (std::size_t post = 2; post < scene.transport.posts.size(); ++post) {
+    scene.transport.complete(post);
+    EXPECT_TRUE(scene.loop->pump());
+  }
+  EXPECT_TRUE(scene.engine->complete());
+  EXPECT_EQ(scene.loop->stats().bytes_read, Bytes(10'000));
+  EXPECT_EQ(scene.transport.opened.size(), 1U);
+}
+
+// The transport tells PeerLost once for the connection and completes its reads: the engine fails
+// once, by name, and nothing is posted any more.
+TEST(LoopConnections, TheLossOfASharedOneEndsTheLoop) {
+  const Demand demand = simple_demand(1, 40, Bytes(1000));
+  for (const bool lost_first : {true, false}) {
+    Scene scene(demand, striped(demand, {stream(5), stream(5)}));
+    EXPECT_TRUE(scene.loop->pump());
+    const std::size_t posted = scene.transport.posts.size();
+    const PeerLost lost{PeerId(0U), WorkerId(0U)};
+    if (lost_first) scene.transport.events.emplace_back(lost);
+    for (std::size_t post = 0; post < posted; ++post) {
+      scene.transport.complete(post, ReadStatus::PeerGone);
+    }
+    if (!lost_first) scene.transport.events.emplace_back(lost);
+    EXPECT_FALSE(scene.loop->pump());
+    ASSERT_TRUE(scene.loop->failure());
+    EXPECT_EQ(scene.loop->failure()->kind,
+              lost_first ? FailureKind::SourceLost : FailureKind::ReadFailed);
+    EXPECT_EQ(scene.loop->failure()->source, WorkerId(0U));
+    EXPECT_FALSE(scene.loop->pump());
+    EXPECT_EQ(scene.transport.posts.size(), posted);
+  }
+}
+
+// Random refusals and completions, each connection in its order: every byte is read once, each
+// assignment in ascending order.
+TEST(LoopConnections, RandomRefusalsLoseNothing) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto blocks = 3 + static_cast<std::uint32_t>(random() % 30);
+    const std::uint64_t block = 300 + random() % 3000;
+    const Demand demand = simple_demand(1, blocks, Bytes(block));
+    std::vector<Path> paths;
+    std::map<Path, int> known;
+    for (std::uint64_t s = 0; s < 1 + random() % 3; ++s) {
+      paths.push_back(stream(static_cast<std::uint32_t>(random() % 2)));
+      ++known[paths.back()];
+    }
+    Scene scene(demand, striped(demand, paths, 1 + static_cast<std::uint32_t>(random() % 4)));
+    ScriptedTransport& transport = scene.transport;
+    std::map<PeerId, std::deque<std::size_t>> open;
+    std::size_t seen = 0;
+    std::size_t turns = 0;
+    while (!scene.engine->complete() && ++turns < 10'000) {
+      transport.script.clear();
+      for (int k = 0; k < 6; ++k) transport.script.push_back(random() % 3 == 0 ? kYes : kLater);
+      ASSERT_TRUE(scene.loop->pump());
+      for (; seen < transport.posts.size(); ++seen)
+        open[transport.posts[seen].peer].push_back(seen);
+      for (auto& [peer, posts] : open) {
+        if (posts.empty() || random() % 2 == 0) continue;
+        transport.complete(posts.front());
+        posts.pop_front();
+      }
+      if (!transport.events.empty()) continue;  // else time passes
+      transport.time = std::min(scene.loop->next_deadline(), transport.time + microseconds(50));
+    }
+    ASSERT_TRUE(scene.engine->complete());
+    EXPECT_EQ(transport.opened.size(), known.size());
+    std::uint64_t bytes = 0;
+    std::map<std::uint64_t, std::uint64_t> next;  // by stripe: where its next read must begin
+    for (const auto& post : transport.posts) {
+      bytes += post.bytes;
+      const std::uint64_t stripe = post.offset / block % paths.size();
+      EXPECT_GE(post.offset, next[stripe]);
+      next[stripe] = post.offset + post.bytes;
+    }
+    EXPECT_EQ(bytes, blocks * block);
+  }
 }
 
 }  // namespace

@@ -171,6 +171,35 @@ void check_connected(const Topology& t, NodeId from, NodeId to, const Route& rou
   ASSERT_EQ(at, to);
 }
 
+// Streams of one route are its period apart, and none between them takes it.
+TEST(RouterProperty, RoutesComeAgainAfterTheirPeriod) {
+  std::uint64_t uneven = 0;  // pairs of which one route comes again sooner than another
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Machine machine(seed);
+    const Topology t = machine.build();
+    const Router router(t);
+    for (const NodeId a : machine.nics) {
+      for (const NodeId b : machine.nics) {
+        std::set<std::uint32_t> periods;
+        for (std::uint32_t stream = 0; stream < 6; ++stream) {
+          const std::uint32_t period = router.period(a, b, stream);
+          const Route route = router.between(a, b, stream);
+          ASSERT_EQ(period == 0, route.empty());
+          if (period == 0) break;
+          periods.insert(period);
+          ASSERT_EQ(router.between(a, b, stream + period * 7), route);
+          for (std::uint32_t k = 1; k < period; ++k) {
+            ASSERT_NE(router.between(a, b, stream + k), route) << stream << " + " << k;
+          }
+        }
+        if (periods.size() > 1) ++uneven;
+      }
+    }
+  }
+  EXPECT_GT(uneven, 50U);
+}
+
 TEST(RouterProperty, FabricPathsAreAllTheShortestOnes) {
   std::uint64_t compared = 0;
   std::uint64_t with_choice = 0;
