@@ -467,16 +467,27 @@ void Planner::spread_inside_hosts(const ClassPlan& c, SlowEntries& exceptions) {
   }
 }
 
-// Receivers that may not serve read from a member of their host, else from hosts in turn.
+// Receivers that may not serve read from a member of their host, else from hosts in turn: those of
+// their datacenter if there are any.
 void Planner::add_leaves(const ClassPlan& c) {
-  HostList serving;
+  struct Turn {
+    HostList hosts;
+    std::size_t next = 0;
+    const ClassHost& take() { return *hosts[next++ % hosts.size()]; }
+  };
+  Turn all;
+  std::map<DomainId, Turn> near;
   for (const ClassHost& host : c.hosts.hosts) {
-    if (host.serves()) serving.push_back(&host);
+    if (!host.serves()) continue;
+    all.hosts.push_back(&host);
+    near[space_.topology().around(host.host, Level::Datacenter)].hosts.push_back(&host);
   }
-  std::size_t next = 0;
   for (const ClassHost& host : c.hosts.hosts) {
     for (const WorkerId leaf : host.leaves) {
-      const ClassHost& source = host.serves() ? host : *serving[next++ % serving.size()];
+      const auto here = near.find(space_.topology().around(host.host, Level::Datacenter));
+      const ClassHost& source = host.serves()        ? host
+                                : here == near.end() ? all.take()
+                                                     : here->second.take();
       for (const Strand& strand : c.strands) {
         const WorkerId parent = slot(source, strand).gateway;
         const Path path = paths_.any(parent, leaf, strand.bytes());

@@ -104,6 +104,12 @@ Rate SitePlanner::width(const Site& from, const Site& to) {
   return known->second;
 }
 
+// Lines of a WAN between the two: none, one, or several in a row.
+std::uint32_t SitePlanner::lines(const Site& from, const Site& to) const {
+  if (from.datacenter == to.datacenter) return 0;
+  return lines_.contains(std::minmax(from.datacenter, to.datacenter)) ? 1 : 2;
+}
+
 // The nearest site, and one of each other datacenter that a line joins to this one.
 std::vector<Feeder> SitePlanner::feeders(const std::vector<Site>& sites, std::size_t nearest,
                                          std::size_t to,
@@ -136,14 +142,14 @@ std::vector<std::size_t> SitePlanner::order(std::vector<Site>& sites) {
   while (!waiting.empty()) {
     std::size_t best_to = 0;
     std::size_t best_from = 0;
-    std::tuple<std::uint64_t, std::uint32_t, std::size_t> best_cost{};
+    std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::size_t> best_cost{};
     bool found = false;
     // All waiting sites are alike to the order but for their width; looking at the first few keeps
     // this near-linear for hundreds of racks.
     for (std::size_t w = 0; w < std::min<std::size_t>(waiting.size(), 8); ++w) {
       for (const std::size_t from : reached) {
         const std::uint64_t narrowness = ~width(sites[from], sites[waiting[w]]).bytes_per_second();
-        const std::tuple cost{narrowness, feeds[from], from};
+        const std::tuple cost{lines(sites[from], sites[waiting[w]]), narrowness, feeds[from], from};
         if (found && cost >= best_cost) continue;
         found = true;
         best_cost = cost;

@@ -47,8 +47,8 @@ class SitePlanner {
   [[nodiscard]] std::vector<Site> group(const ClassHosts& hosts);
 
   // Chooses who feeds the sites without a source; returns them in the order in which they are
-  // reached: over the widest way first, from the site that feeds fewest others. Nobody is fed, even
-  // by way of others, by a site that it feeds. O(sites^2).
+  // reached: over fewest lines of a WAN and the widest way first, from the site that feeds fewest
+  // others. Nobody is fed, even by way of others, by a site that it feeds. O(sites^2).
   [[nodiscard]] std::vector<std::size_t> order(std::vector<Site>& sites);
 
   // How many sites the rule makes of all hosts of the demand. O(workers).
@@ -57,6 +57,7 @@ class SitePlanner {
  private:
   [[nodiscard]] std::uint64_t key(DomainId host) const;
   [[nodiscard]] Rate width(const Site& from, const Site& to);
+  [[nodiscard]] std::uint32_t lines(const Site& from, const Site& to) const;
   [[nodiscard]] std::vector<Feeder> feeders(const std::vector<Site>& sites, std::size_t nearest,
                                             std::size_t to,
                                             const std::vector<std::size_t>& reached) const;

@@ -63,9 +63,11 @@ void SlowEntries::feed_from_holders(const Strand& strand, const ClassHost& sourc
   }
 }
 
-// Nearest first: the neighbours in domain order, in the same datacenter if it has any.
+// Nearest first: the neighbours in domain order, in the same datacenter if it has any. Without any:
+// others, or nobody.
 std::vector<Port> SlowEntries::ports_near(const Strand& strand, const ClassHost& host,
-                                          std::span<const ClassHost* const> serving) const {
+                                          std::span<const ClassHost* const> serving,
+                                          bool far_too) const {
   const Topology& topology = space_.topology();
   const DomainId datacenter = topology.around(host.host, Level::Datacenter);
   const auto rank = [&](const ClassHost& h) {
@@ -93,7 +95,7 @@ std::vector<Port> SlowEntries::ports_near(const Strand& strand, const ClassHost&
     if (above < serving.size()) take(*serving[above++]);
     if (below > 0) take(*serving[--below]);
   }
-  if (!near.empty()) return near;
+  if (!near.empty() || !far_too) return near;
   // Nobody near: whoever is first in the list, however far.
   for (const ClassHost* h : serving) {
     if (far.size() >= kHostsNear) break;
@@ -104,7 +106,7 @@ std::vector<Port> SlowEntries::ports_near(const Strand& strand, const ClassHost&
 
 std::vector<StripeEntry> SlowEntries::enter(const Strand& strand, const ClassHost& host,
                                             std::span<const ClassHost* const> serving) {
-  std::vector<Port> sources = ports_near(strand, host, serving);
+  std::vector<Port> sources = ports_near(strand, host, serving, true);
   std::vector<Port> targets;
   const Slot& own = host.slot(space_, strand.rail, strand.turn);
   if (own.nic.valid()) targets.push_back({own.gateway, own.nic});
@@ -125,10 +127,14 @@ std::vector<StripeEntry> SlowEntries::enter(const Strand& strand, const ClassHos
 void SlowEntries::feed_slow_workers(const Strand& strand, const ClassHost& host,
                                     std::span<const ClassHost* const> serving) {
   if (host.slow.empty()) return;
-  std::vector<Port> sources = ports_near(strand, host, serving);
   std::vector<WorkerId> insiders = host.holders;
   insiders.insert(insiders.end(), host.relays.begin(), host.relays.end());
   for (const WorkerId worker : host.slow) {
+    // What the host has does not come over a WAN once more.
+    const bool joined = std::any_of(insiders.begin(), insiders.end(), [&](WorkerId insider) {
+      return local_path(space_, insider, worker).has_value();
+    });
+    std::vector<Port> sources = ports_near(strand, host, serving, !joined);
     std::vector<Port> targets;
     for (const NodeId nic : space_.router().nics(space_.node(worker))) {
       if (space_.leads_out(nic)) targets.push_back({worker, nic});

@@ -36,7 +36,8 @@ class SlowEntries {
   [[nodiscard]] std::vector<Port> ports_of_holders(const Strand& strand,
                                                    const ClassHost& host) const;
   [[nodiscard]] std::vector<Port> ports_near(const Strand& strand, const ClassHost& host,
-                                             std::span<const ClassHost* const> serving) const;
+                                             std::span<const ClassHost* const> serving,
+                                             bool far_too) const;
   [[nodiscard]] WorkerId add(StripeId stripe, Bytes bytes, std::span<const WorkerId> insiders,
                              std::span<const Port> sources, std::span<const Port> targets);
 
