@@ -40,13 +40,17 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  // Throws std::logic_error if the checker refuses the plan.
+  // Throws std::logic_error if the checker refuses the plan. For `greedy`, which has none, the best
+  // of its caps on readers: 1, 2, 4 and none.
   [[nodiscard]] Row run(Policy policy);
   // Without the simulation: makespan and shares are the cost model's.
   [[nodiscard]] Row predict(Policy policy);
 
  private:
   [[nodiscard]] Planned planned(Policy policy, Row& row);
+  [[nodiscard]] Row run_greedy();
+  [[nodiscard]] sim::SimulationOptions simulation_options() const;
+  void take(const sim::SimulationResult& result, Row& row) const;
   const sim::SimulationResult& simulated(const Plan& plan, Row& row);
 
   Case case_;
