@@ -62,7 +62,10 @@ class Planner {
         spread_(space, paths_, builder_),
         site_planner_(space, shape.sites),
         sent_(space.topology().nodes().size()) {
-    for (const BlockClass& c : space.demand().classes) all_bytes_ += bytes_of(space.demand(), c);
+    for (const BlockClass& c : space.demand().classes) {
+      all_bytes_ += bytes_of(space.demand(), c);
+      all_receivers_ += c.receivers.size();
+    }
     repeats_ = wan_repeats();
   }
 
@@ -124,6 +127,7 @@ class Planner {
   std::vector<RoutedEdge> routed_;  // the same
   std::uint32_t repeats_ = 1;
   Bytes all_bytes_;  // of all classes, each once
+  std::uint64_t all_receivers_ = 0;
 };
 
 Plan Planner::plan() {
@@ -244,11 +248,16 @@ void Planner::cut_into_strands(ClassId id, ClassPlan& c) {
   constexpr std::uint32_t kStripes = 96;  // of a class, in the strands that are cut
   constexpr std::uint32_t kMostCuts = 32;
   constexpr std::uint32_t kFewCuts = 4;
+  // A plan of more edges than this does not fit the limit of its file.
+  constexpr std::uint64_t kMostEdges = 1'100'000;
+  const auto most_cuts =
+      static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kMostEdges / (all_receivers_ * trees)));
   const auto several = static_cast<std::uint32_t>(
       std::max<std::ptrdiff_t>(1, std::count(needs_cuts.begin(), needs_cuts.end(), true)));
   for (std::uint32_t k = 0; k < trees; ++k) {
     std::uint32_t cuts = slow_workers ? kFewCuts : 1;
     if (needs_cuts[k]) cuts = std::clamp(kStripes / several, kFewCuts, kMostCuts);
+    cuts = std::min(cuts, most_cuts);
     cuts = std::clamp(cuts, 1U, (blocks - k + trees - 1) / trees);  // a block each at least
     for (std::uint32_t j = 0; j < cuts; ++j) {
       c.strands[k].stripes.push_back(

@@ -239,8 +239,13 @@ class Search {
     // would not hold up the last block, but each of its hops fills slowly.
     double best_part = 1;
     double best_time = makespan(best);
+    // Each costs as much as planning without exceptions, and more.
+    constexpr std::size_t kWorkersPlanned = 80'000;
+    constexpr std::size_t kLeastTried = 6;
+    const std::size_t most_tried =
+        std::max(kLeastTried, kWorkersPlanned / space_.demand().workers.size());
     const auto try_goal = [&](double goal, double part) {
-      if (!try_cutoff(shape, times, goal, goal * part)) return;
+      if (candidates_.size() >= most_tried || !try_cutoff(shape, times, goal, goal * part)) return;
       const double time = makespan(candidates_.size() - 1);
       if (time >= best_time) return;
       best_time = time;
