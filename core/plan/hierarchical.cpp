@@ -13,7 +13,7 @@
 #include "core/plan/plan_builder.hpp"
 #include "core/plan/route_smoother.hpp"
 #include "core/plan/slow_entries.hpp"
-#include "core/plan/strand.hpp"
+#include "core/plan/strands.hpp"
 
 namespace holdfast {
 namespace {
@@ -61,19 +61,13 @@ class Planner {
         builder_(space),
         spread_(space, paths_, builder_),
         site_planner_(space, shape.sites),
-        sent_(space.topology().nodes().size()) {
-    for (const BlockClass& c : space.demand().classes) {
-      all_bytes_ += bytes_of(space.demand(), c);
-      all_receivers_ += c.receivers.size();
-    }
-    repeats_ = wan_repeats();
-  }
+        cutter_(space, shape.slow),
+        sent_(space.topology().nodes().size()) {}
 
   Plan plan();
 
  private:
   void begin_class(ClassId id);
-  void cut_into_strands(ClassId id, ClassPlan& c);
   void add_trees(ClassPlan& c);
   void add_trees_of_sources(const Strand& strand, const Site& site, const HostList& receivers);
   void add_tree_of_fed_site(const Strand& strand, const Site& site, const HostList& receivers);
@@ -87,7 +81,6 @@ class Planner {
   void add_leaves(const ClassPlan& c);
   [[nodiscard]] HostList serving(const ClassPlan& c, std::size_t strand) const;
   [[nodiscard]] HostList in_tree(const Strand& strand, const Site& site) const;
-  [[nodiscard]] std::uint32_t wan_repeats() const;
 
   [[nodiscard]] const Slot& slot(const ClassHost& host, const Strand& strand) const {
     return host.slot(space_, strand.rail, strand.turn);
@@ -116,6 +109,7 @@ class Planner {
   PlanBuilder builder_;
   LocalSpread spread_;
   SitePlanner site_planner_;
+  StrandCutter cutter_;
   std::vector<Bytes> sent_;  // to other hosts, by NIC
   std::vector<ClassPlan> classes_;
   std::vector<LateEdge> late_;
@@ -125,9 +119,6 @@ class Planner {
   std::map<std::pair<const Strand*, const ClassHost*>, const ClassHost*> entered_from_;
   std::vector<TreeEdge> tree_edges_;
   std::vector<RoutedEdge> routed_;  // the same
-  std::uint32_t repeats_ = 1;
-  Bytes all_bytes_;  // of all classes, each once
-  std::uint64_t all_receivers_ = 0;
 };
 
 Plan Planner::plan() {
@@ -152,58 +143,6 @@ Plan Planner::plan() {
   return std::move(builder_).finish();
 }
 
-// How often a class's stripes must be repeated so that all stripes together fill the lines of a
-// WAN:
-//   - they are half as many streams again as the lines take, so that a stream that pauses or ends
-//     early does not leave one idle;
-//   - they can be shared out between the lines into a datacenter without one of them getting much
-//     more than its part.
-std::uint32_t Planner::wan_repeats() const {
-  const Topology& topology = space_.topology();
-  struct Lines {
-    std::uint64_t streams = 0;
-    std::uint64_t count = 0;
-    double all = 0;    // bytes a second
-    double least = 0;  // of one
-    bool alike = true;
-  };
-  std::unordered_map<DomainId, Lines> lines_of;
-  for (const Link& link : topology.links()) {
-    if (!link.stream_cap || !link.up) continue;
-    const std::uint64_t cap = link.stream_cap->bytes_per_second();
-    const auto rate = static_cast<double>(link.capacity.bytes_per_second());
-    for (const NodeId end : {link.a, link.b}) {
-      Lines& lines = lines_of[topology.around(end, Level::Datacenter)];
-      lines.streams += (link.capacity.bytes_per_second() * 3 + 2 * cap - 1) / (2 * cap);
-      lines.alike = lines.alike && (lines.count == 0 || lines.least == rate);
-      lines.least = lines.count == 0 ? rate : std::min(lines.least, rate);
-      lines.all += rate;
-      ++lines.count;
-    }
-  }
-  if (lines_of.empty()) return 1;
-  constexpr std::uint64_t kSmallest = 100;  // a class below 1 % of the bytes fills nothing
-  std::uint64_t planned = 0;
-  std::unordered_map<DomainId, bool> holds;
-  for (const BlockClass& c : space_.demand().classes) {
-    if (bytes_of(space_.demand(), c) * kSmallest < all_bytes_) continue;
-    planned += 2 * ClassHosts(space_, c).rails.size();
-    for (const WorkerId w : c.holders) holds[space_.around(w, Level::Datacenter)] = true;
-  }
-  planned = std::max<std::uint64_t>(planned, 1);
-  constexpr double kStripesALine = 12;  // then one more on a line is a twelfth too many at most
-  constexpr std::uint64_t kMostRepeats = 16;
-  std::uint64_t repeats = 1;
-  for (const auto& [datacenter, lines] : lines_of) {
-    repeats = std::max(repeats, (lines.streams + planned - 1) / planned);
-    const bool even = lines.alike && planned * repeats % lines.count == 0;
-    if (even || holds.contains(datacenter)) continue;
-    const auto stripes = static_cast<std::uint64_t>(kStripesALine * lines.all / lines.least);
-    repeats = std::max(repeats, std::min(kMostRepeats, (stripes + planned - 1) / planned));
-  }
-  return static_cast<std::uint32_t>(repeats);
-}
-
 void Planner::begin_class(ClassId id) {
   const BlockClass& block_class = space_.demand().classes[id.index()];
   ClassPlan& c = classes_.emplace_back(space_, block_class, shape_.slow);
@@ -214,64 +153,15 @@ void Planner::begin_class(ClassId id) {
     if (site.leaf != nullptr) leaves_.insert(site.leaf);
   }
   c.fed = site_planner_.order(c.sites);
-  cut_into_strands(id, c);
+  c.strands = cutter_.cut(id, c.hosts, builder_);
   c.apart.resize(c.strands.size());
-}
-
-// A strand is cut into stripes where some host needs them apart: finely where that is rare, since a
-// host with one slow NIC shares out by whole stripes what that NIC cannot take.
-void Planner::cut_into_strands(ClassId id, ClassPlan& c) {
-  const auto rails = static_cast<std::uint32_t>(c.hosts.rails.size());
-  const std::uint32_t blocks = block_count(space_.demand().classes[id.index()]);
-  const std::uint32_t trees = std::min(rails * (c.hosts.remote ? 2 * repeats_ : 1), blocks);
-  for (std::uint32_t k = 0; k < trees; ++k) {
-    Strand& strand = c.strands.emplace_back();
-    strand.number = k;
-    strand.turn = k / rails;
-    // Small classes have fewer stripes than rails: starting at the class's number spreads them.
-    strand.rail = c.hosts.rails[(k + id.value()) % rails];
-    strand.side = (k / rails) % 2 == 0 ? TreeSide::First : TreeSide::Second;
-    strand.rotation = k / (rails * 2);
-  }
-  // The smallest classes matter to nobody's time: cutting them would only add edges.
-  constexpr std::uint64_t kSmallest = 100;
-  const bool cut = !shape_.slow.empty() && c.bytes * kSmallest >= all_bytes_;
-  std::vector<bool> needs_cuts(trees, false);
-  for (std::uint32_t k = 0; cut && k < trees; ++k) {
-    needs_cuts[k] = std::any_of(c.hosts.hosts.begin(), c.hosts.hosts.end(), [&](const auto& host) {
-      return host.serves() && slot(host, c.strands[k]).slow;
-    });
-  }
-  const bool slow_workers =
-      cut && std::any_of(c.hosts.hosts.begin(), c.hosts.hosts.end(),
-                         [](const ClassHost& host) { return !host.slow.empty(); });
-  constexpr std::uint32_t kStripes = 96;  // of a class, in the strands that are cut
-  constexpr std::uint32_t kMostCuts = 32;
-  constexpr std::uint32_t kFewCuts = 4;
-  // A plan of more edges than this does not fit the limit of its file.
-  constexpr std::uint64_t kMostEdges = 1'100'000;
-  const auto most_cuts =
-      static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kMostEdges / (all_receivers_ * trees)));
-  const auto several = static_cast<std::uint32_t>(
-      std::max<std::ptrdiff_t>(1, std::count(needs_cuts.begin(), needs_cuts.end(), true)));
-  for (std::uint32_t k = 0; k < trees; ++k) {
-    std::uint32_t cuts = slow_workers ? kFewCuts : 1;
-    if (needs_cuts[k]) cuts = std::clamp(kStripes / several, kFewCuts, kMostCuts);
-    cuts = std::min(cuts, most_cuts);
-    cuts = std::clamp(cuts, 1U, (blocks - k + trees - 1) / trees);  // a block each at least
-    for (std::uint32_t j = 0; j < cuts; ++j) {
-      c.strands[k].stripes.push_back(
-          builder_.add_stripe(id, BlockSelection{k + trees * j, trees * cuts, blocks}));
-    }
-    c.strands[k].stripe_bytes = c.bytes / (std::uint64_t{trees} * cuts);
-  }
 }
 
 // The one receiving host of a site with a slow way out, if there is one and no more: its other NICs
 // have to take what that way cannot, so it should not feed anybody, over whichever.
 const ClassHost* Planner::only_slow_host(const Site& site) {
   const ClassHost* only = nullptr;
-  if (shape_.slow.empty() || repeats_ > 1) return only;
+  if (shape_.slow.empty() || cutter_.repeats() > 1) return only;
   for (const ClassHost* host : site.receivers) {
     const auto [known, is_new] = slow_hosts_.emplace(host->host, false);
     if (is_new) known->second = shape_.slow.host(host->host);
@@ -384,8 +274,8 @@ void Planner::add_tree_of_fed_site(const Strand& strand, const Site& site,
   const auto parents = two_tree_parents(static_cast<std::uint32_t>(n), strand.side);
   for (std::uint32_t i = 1; i <= n; ++i) {
     if (parents[i] == 0) continue;
-    add_host_edge(strand, *hosts[rotated(parents[i], strand.rotation, repeats_, n)],
-                  *hosts[rotated(i, strand.rotation, repeats_, n)]);
+    add_host_edge(strand, *hosts[rotated(parents[i], strand.rotation, cutter_.repeats(), n)],
+                  *hosts[rotated(i, strand.rotation, cutter_.repeats(), n)]);
   }
   if (order.below_first != nullptr) add_host_edge(strand, *hosts.front(), *order.below_first);
 }
@@ -414,7 +304,7 @@ void Planner::feed_site(const ClassPlan& c, const Strand& strand, std::size_t to
   const auto parents = two_tree_parents(static_cast<std::uint32_t>(n), strand.side);
   std::uint32_t root = 1;
   while (parents[root] != 0) ++root;
-  const ClassHost& child = *receivers[rotated(root, strand.rotation, repeats_, n)];
+  const ClassHost& child = *receivers[rotated(root, strand.rotation, cutter_.repeats(), n)];
   const std::vector<Feeder>& feeders = c.sites[to].feeders;
   const ClassHost* best = &idlest(strand, c.sites[feeders.front().site]);
   if (feeders.size() > 1) {

@@ -9,7 +9,7 @@
 #include "core/plan/class_hosts.hpp"
 #include "core/plan/local_spread.hpp"
 #include "core/plan/plan_builder.hpp"
-#include "core/plan/strand.hpp"
+#include "core/plan/strands.hpp"
 #include "core/plan/way_finder.hpp"
 
 namespace holdfast {
