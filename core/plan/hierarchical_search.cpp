@@ -204,7 +204,7 @@ class Search {
     return rules;
   }
 
-  void add(HierarchicalShape shape) {
+  void add(const HierarchicalShape& shape) {
     Plan plan = plan_hierarchical(space_, shape);
     Prediction prediction = predict(plan, space_.demand(), space_.router());
     candidates_.push_back({std::move(plan), std::move(prediction)});
@@ -245,18 +245,20 @@ class Search {
     const std::size_t most_tried =
         std::max(kLeastTried, kWorkersPlanned / space_.demand().workers.size());
     const auto try_goal = [&](double goal, double part) {
-      if (candidates_.size() >= most_tried || !try_cutoff(shape, times, goal, goal * part)) return;
+      if (candidates_.size() >= most_tried) return false;
+      if (!try_cutoff(shape, times, goal, goal * part)) return false;
       const double time = makespan(candidates_.size() - 1);
-      if (time >= best_time) return;
+      if (time >= best_time) return true;
       best_time = time;
       best_part = part;
+      return true;
     };
     // The best sites without exceptions need not be the best with them.
     SiteRule best_rule = rules[best];
     double best_of_rules = std::numeric_limits<double>::infinity();
     for (const SiteRule& rule : rules) {
       shape.sites = rule;
-      try_goal(floor * 1.02, 1);
+      if (!try_goal(floor * 1.02, 1)) continue;
       const double time = makespan(candidates_.size() - 1);
       if (time >= best_of_rules) continue;
       best_of_rules = time;
