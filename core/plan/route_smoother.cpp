@@ -20,6 +20,20 @@ bool between_switches(const Topology& topology, ChannelId channel) {
          !is_inside_host(topology.node(link.b).kind);
 }
 
+// The planner has shared out what crosses a WAN: an edge stays on its line.
+bool on_same_lines(const Topology& topology, const Route& a, const Route& b) {
+  const auto not_wan = [&](ChannelId channel) {
+    return topology.link(channel.link()).kind != LinkKind::Wan;
+  };
+  auto in_a = std::find_if_not(a.begin(), a.end(), not_wan);
+  auto in_b = std::find_if_not(b.begin(), b.end(), not_wan);
+  while (in_a != a.end() && in_b != b.end() && *in_a == *in_b) {
+    in_a = std::find_if_not(in_a + 1, a.end(), not_wan);
+    in_b = std::find_if_not(in_b + 1, b.end(), not_wan);
+  }
+  return in_a == a.end() && in_b == b.end();
+}
+
 // Links that lead from one domain's switches to another's, side by side.
 using Bundle = std::tuple<DomainId, NodeKind, DomainId, NodeKind>;
 
@@ -89,6 +103,7 @@ bool RouteSmoother::move(std::uint32_t edge, RoutedEdge& routed, ChannelId away)
     Route route =
         space_.router().between(routed.path.source_port, routed.path.destination_port, choice);
     if (std::find(route.begin(), route.end(), away) != route.end()) continue;
+    if (!on_same_lines(space_.topology(), route, way.route)) continue;
     // One end free is worth more than both nearly so: at the other end, too, somebody then has just
     // one way to give in, and the chain of moves that makes ends where there is room.
     const auto busy = std::count_if(route.begin(), route.end(), [&](ChannelId channel) {

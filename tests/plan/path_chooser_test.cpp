@@ -96,6 +96,22 @@ TEST(PathChooser, SpreadsOverAllWaysOutOfASwitch) {
   EXPECT_GE(cores_used, 140U);  // balls thrown blindly into 256 bins leave 94 of them empty
 }
 
+// One edge in sixteen is eight times as large: taking turns alone would put all of these on one
+// spine. 16 x 8 + 240 x 1 over 16 uplinks: 23 each.
+TEST(PathChooser, LargeEdgesInStepWithTheSpinesSpread) {
+  const Scene scene(make_clos({.pods = 2, .racks = 1, .hosts = 16, .spines = 16, .cores = 16}));
+  const auto nics = nics_of(scene.topology);
+  PathChooser paths(scene.space);
+  for (std::uint32_t k = 0; k < 256; ++k) {
+    const Bytes bytes = kMiB * (k % 16 == 0 ? 8 : 1);
+    lay(scene, paths, nics[k / 16], nics[16 + (k + k / 16) % 16], bytes);
+  }
+  for (std::uint32_t s = 0; s < 16; ++s) {
+    const ChannelId up(scene.topology.find_link(fmt::format("leaf0-pod0.spine{}", s)), false);
+    EXPECT_NEAR(paths.load().time(up) / paths.load().seconds(up, kMiB), 23, 8) << s;
+  }
+}
+
 TEST(PathChooser, ASlowLinkGetsItsPart) {
   const Topology even = make_clos({.racks = 2, .hosts = 8, .spines = 8});
   const Scene scene(changed(
