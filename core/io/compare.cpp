@@ -5,7 +5,7 @@
 #include <map>
 #include <unordered_map>
 
-#include <fmt/format.h>
+#include "core/io/compare_inputs.hpp"
 
 namespace holdfast {
 namespace {
@@ -17,54 +17,17 @@ std::string short_name(const std::string& folder) {
   return name.empty() ? path.parent_path().filename().string() : name;
 }
 
-// Policies alone where none comes twice, else with the folder as far as that tells them apart.
+// Policies alone in a single folder, else all with the folder as far as that tells them apart.
 void name_runs(Comparison& comparison) {
-  std::map<std::string, int> policies;
   std::map<std::string, int> folders;
-  for (const Results& results : comparison.folders) {
-    ++folders[short_name(results.folder)];
-    for (const RunFigures& run : results.runs) ++policies[run.policy];
-  }
+  for (const Results& results : comparison.folders) ++folders[short_name(results.folder)];
   for (ComparedRun& run : comparison.runs) {
     const std::string& policy = comparison.figures(run).policy;
     const std::string& folder = comparison.folders[run.folder].folder;
     const std::string name = short_name(folder);
-    run.label = policies[policy] == 1
+    run.label = comparison.folders.size() == 1
                     ? policy
                     : policy + "@" + (name.empty() || folders[name] > 1 ? folder : name);
-  }
-}
-
-// What differs between a folder and the first one.
-void warn(Comparison& comparison) {
-  const Results& first = comparison.folders.front();
-  for (const Results& other : comparison.folders) {
-    if (other.scenario != first.scenario) {
-      comparison.warnings.push_back(fmt::format(
-          "'{}' is of scenario '{}' and '{}' of '{}': these answer different questions; "
-          "shares may be compared, times may not",
-          other.folder, other.scenario, first.folder, first.scenario));
-      continue;
-    }
-    std::vector<std::string> differ;
-    if (other.inputs.topology != first.inputs.topology) {
-      differ.emplace_back("the topology (or what other traffic leaves of it)");
-    }
-    if (other.inputs.manifest != first.inputs.manifest) differ.emplace_back("the model");
-    if (other.inputs.demand != first.inputs.demand) {
-      differ.emplace_back("who holds and wants which blocks");
-    }
-    if (differ.empty() && other.inputs.scenario != first.inputs.scenario) {
-      comparison.warnings.push_back(
-          fmt::format("'{}' and '{}' are of scenario files that differ, but topology, model and "
-                      "demand are the same",
-                      other.folder, first.folder));
-    } else if (!differ.empty()) {
-      comparison.warnings.push_back(
-          fmt::format("'{}' and '{}' differ in {}: times may not be "
-                      "compared as if only the policy differed",
-                      other.folder, first.folder, fmt::join(differ, ", ")));
-    }
   }
 }
 
@@ -131,7 +94,7 @@ Comparison compare(std::vector<Results> folders, std::size_t top) {
     }
   }
   name_runs(comparison);
-  warn(comparison);
+  comparison.warnings = differences(comparison.folders);
   add_links(comparison, top);
   return comparison;
 }

@@ -15,7 +15,7 @@ namespace holdfast {
 inline constexpr std::uint32_t kCompareFormat = 1;
 
 struct ComparedRun {
-  std::string label;       // the policy; with its folder or seed where policies come twice
+  std::string label;       // the policy; "policy@folder" where there are several folders
   std::size_t folder = 0;  // index into Comparison::folders
   std::size_t run = 0;     // index into its runs
   std::vector<Limit> limits;

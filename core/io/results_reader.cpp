@@ -48,6 +48,7 @@ RunFigures read_run(const JsonValue& value) {
   run.seed = value.at("seed").count();
   run.objective = value.at("objective").text();
   run.jitter = value.at("jitter").number(0, 1);
+  if (!value.at("reader_cap").is_null()) run.reader_cap = value.at("reader_cap").count();
   if (!value.at("makespan_s").is_null()) {
     run.makespan = read_time(value.at("makespan_s"));
     if (*run.makespan == Time()) {
@@ -98,6 +99,12 @@ Results read_summary(const std::string& file) {
   results.topology = root.at("topology").text();
   results.model = root.at("model").at("name").text();
   results.model_bytes = root.at("model").at("bytes").bytes();
+  results.workers = root.at("workers").count();
+  results.replicas = root.at("replicas").count();
+  for (const JsonValue& traffic : root.at("other_traffic").list()) {
+    results.other_traffic.push_back(fmt::format(
+        "{:.6g} % of {}", traffic.at("share").number(0, 1) * 100, traffic.at("links").text()));
+  }
   for (const JsonValue& value : root.at("runs").list()) {
     RunFigures run = read_run(value);
     const bool known = std::any_of(results.runs.begin(), results.runs.end(),

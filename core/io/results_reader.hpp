@@ -28,7 +28,8 @@ struct RunFigures {
   std::uint64_t seed = 0;
   std::string objective;
   double jitter = 0;
-  std::optional<Time> makespan;  // nothing where the run failed
+  std::optional<std::uint64_t> reader_cap;  // with greedy alone, and there too it may have none
+  std::optional<Time> makespan;             // nothing where the run failed
   Time bound;
   CutFigures cut;
   std::optional<Time> predicted;         // nothing for a policy that plans while it runs
@@ -59,7 +60,10 @@ struct Results {
   std::string topology;
   std::string model;
   Bytes model_bytes;
-  std::vector<RunFigures> runs;  // in the order of the file
+  std::uint64_t workers = 0;
+  std::uint64_t replicas = 0;
+  std::vector<std::string> other_traffic;  // an entry each: "50.0 % of kind wan"
+  std::vector<RunFigures> runs;            // in the order of the file
 };
 
 // Reads summary.json and links.csv of a folder; the other files are not needed. What is used is

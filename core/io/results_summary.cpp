@@ -115,6 +115,8 @@ Json run_json(const ResultsContext& context, const Minimum& minimum, const RunRe
   json["seed"] = run.seed;
   json["objective"] = to_string(context.scenario.options.objective);
   json["jitter"] = as_share(context.scenario.options.jitter);
+  const auto cap = run.policy == "greedy" ? context.scenario.options.reader_cap : std::nullopt;
+  json["reader_cap"] = cap ? Json(*cap) : Json(nullptr);
   json["makespan_s"] = done ? Json(makespan) : Json(nullptr);
   json["bound_s"] = bound;
   json["bound_fraction"] = done ? Json(bound / makespan) : Json(nullptr);

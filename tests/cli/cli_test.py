@@ -460,7 +460,8 @@ class CliTest(unittest.TestCase):
                         self.path("seed" + seed))
         both = [self.path("seed3"), self.path("seed4")]
         done = self.run_it("compare", *both)
-        self.assertEqual(done.stderr, "")
+        self.assertRegex(" ".join(done.stderr.split()),
+                         r"the seed differs: 3 in '[^']*seed3', 4 in '[^']*seed4'$")
         for label in ("chain@seed3", "star@seed4"):
             self.assertIn(label, done.stdout)
         self.assertEqual([run["seed"] for run in self.compare(*both)["runs"]], [3, 3, 4, 4])
@@ -468,8 +469,16 @@ class CliTest(unittest.TestCase):
         left = self.scenario("holders:", "other_traffic: [{kind: nic, share: 50%}]\nholders:")
         self.run_it("simulate", left, "--policy", "chain", "--out", self.path("left"))
         done = self.run_it("compare", both[0], self.path("left"))
-        self.assertIn("the topology (or what other traffic leaves of it)", done.stderr)
-        self.assertEqual(len(self.compare(both[0], self.path("left"))["warnings"]), 1)
+        self.assertIn("chain@left", done.stdout)
+        warnings = self.compare(both[0], self.path("left"))["warnings"]
+        self.assertEqual([text.split(" differs: ")[0] for text in warnings],
+                         ["jitter", "other traffic", "the seed"])
+        self.assertIn("none in", warnings[1])
+        self.assertIn("50 % of nic in", warnings[1])
+        sized = self.scenario("blocks_per_eighth: 8", "block_size: 2MiB")
+        self.run_it("simulate", sized, "--policy", "chain", "--out", self.path("sized"))
+        warnings = self.compare(self.path("sized"), self.path("left"))["warnings"]
+        self.assertTrue(warnings[0].startswith("the block size differs: 2 MiB in"), warnings)
         other = self.scenario("name: small", "name: other")
         self.run_it("simulate", other, "--policy", "chain", "--out", self.path("other"))
         self.assertIn("different questions",

@@ -252,10 +252,13 @@ TEST(Compare, NamesRunsByWhatTellsThemApart) {
   const Comparison both =
       compare({folder_of("x/a/", {star, at_the_bound()}), folder_of("x/b", {at_the_bound()})}, 3);
   ASSERT_EQ(both.runs.size(), 3U);
-  EXPECT_EQ(both.runs[0].label, "star");
+  EXPECT_EQ(both.runs[0].label, "star@a");
   EXPECT_EQ(both.runs[1].label, "auto@a");
   EXPECT_EQ(both.runs[2].label, "auto@b");
   EXPECT_THAT(both.warnings, IsEmpty());
+  const Comparison single = compare({folder_of("x/a/", {star, at_the_bound()})}, 3);
+  EXPECT_EQ(single.runs[0].label, "star");
+  EXPECT_EQ(single.runs[1].label, "auto");
   const Comparison alike =
       compare({folder_of("x/a", {at_the_bound()}), folder_of("y/a", {at_the_bound()})}, 3);
   EXPECT_EQ(alike.runs[0].label, "auto@x/a");
@@ -267,7 +270,7 @@ TEST(Compare, SaysWhatDiffers) {
   Results other = folder_of("b", {at_the_bound()});
   other.inputs.scenario.low = 1;
   EXPECT_THAT(compare({first, other}, 3).warnings,
-              ElementsAre(HasSubstr("topology, model and demand are the same")));
+              ElementsAre(HasSubstr("topology, model, demand and options are the same")));
   other.inputs.topology.low = 1;
   other.inputs.demand.low = 1;
   EXPECT_THAT(compare({first, other}, 3).warnings,
@@ -275,6 +278,60 @@ TEST(Compare, SaysWhatDiffers) {
   other.scenario = "t";
   EXPECT_THAT(compare({first, other}, 3).warnings,
               ElementsAre(HasSubstr("answer different questions")));
+}
+
+// Options are named with their values; what they explain is not told a second time.
+TEST(Compare, SaysWhichOptionsDiffer) {
+  Results first = folder_of("a", {at_the_bound()});
+  first.runs[0].block_size = Bytes(8 << 20);
+  Results other = first;
+  other.folder = "b";
+  other.inputs.scenario.low = 1;
+  other.inputs.demand.low = 1;
+  other.inputs.manifest.low = 1;
+  other.runs[0].block_size = Bytes(32 << 20);
+  EXPECT_THAT(compare({first, other}, 3).warnings,
+              ElementsAre("the block size differs: 8 MiB in 'a', 32 MiB in 'b'"));
+  other.replicas = 1;
+  EXPECT_THAT(compare({first, other}, 3).warnings,
+              ElementsAre(HasSubstr("who holds and wants which blocks"), HasSubstr("32 MiB")));
+
+  other = first;
+  other.folder = "b";
+  other.inputs.topology.low = 1;
+  other.other_traffic = {"30 % of nic", "50 % of wan"};
+  other.runs[0].jitter = 0.05;
+  other.runs[0].objective = "stall";
+  first.runs[0].objective = "makespan";
+  other.runs[0].seed = 7;
+  Results third = other;
+  third.folder = "c";
+  third.runs[0].seed = 8;
+  EXPECT_THAT(compare({first, other, third}, 3).warnings,
+              ElementsAre("jitter differs: none in 'a', 5 % in 'b' and 'c'",
+                          "the objective differs: makespan in 'a', stall in 'b' and 'c'",
+                          "other traffic differs: none in 'a', 30 % of nic and 50 % of wan in 'b' "
+                          "and 'c'",
+                          "the seed differs: 0 in 'a', 7 in 'b', 8 in 'c'"));
+  other.topology = "t";  // which no option explains
+  EXPECT_THAT(compare({first, other}, 3).warnings[0], HasSubstr("the topology"));
+}
+
+TEST(Compare, SaysTheReaderCapOfGreedyAlone) {
+  Results first = folder_of("a", {at_the_bound()});
+  Results capped = folder_of("b", {at_the_bound()});
+  capped.runs[0].policy = "greedy";
+  capped.runs[0].reader_cap = 2;
+  EXPECT_THAT(compare({first, capped}, 3).warnings, IsEmpty());
+  std::vector<Results> folders = {capped};
+  for (const char* name : {"c", "d", "e", "f"}) {
+    folders.push_back(capped);
+    folders.back().folder = name;
+    folders.back().runs[0].reader_cap = std::nullopt;
+  }
+  EXPECT_THAT(compare(folders, 3).warnings,
+              ElementsAre("the reader cap of greedy differs: 2 in 'b', none in 'c', 'd' and 2 "
+                          "more"));
 }
 
 TEST(Compare, PutsTheBusiestLinksOfEachRunInOneTable) {
