@@ -4,19 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "core/io/compare_reasons.hpp"
+
 namespace holdfast {
 namespace {
 
 constexpr double kAtTheBound = 0.95;
 constexpr double kWorthTelling = 0.01;  // of the makespan
-constexpr double kClearly = 1.1;        // a factor that is more than rounding and ragged ends
-
-double ratio(Bytes a, Bytes b) {
-  return static_cast<double>(a.count()) / static_cast<double>(b.count());
-}
-double ratio(Rate a, Rate b) {
-  return static_cast<double>(a.bytes_per_second()) / static_cast<double>(b.bytes_per_second());
-}
 
 // Bytes over time; at least one byte a second.
 Rate rate_of(Bytes bytes, Time time) {
@@ -26,109 +20,6 @@ Rate rate_of(Bytes bytes, Time time) {
 
 std::string percent(double share) {
   return fmt::format("{:.1f} %", share * 100);
-}
-
-// "host 'h0' (trainer[0])"
-std::string name_of(const DomainCrossing& crossing) {
-  return fmt::format("{} '{}'{}", to_string(crossing.level), crossing.domain,
-                     crossing.who.empty() ? "" : fmt::format(" ({})", crossing.who));
-}
-
-// Why a link has more to carry than the bound needs time; the strongest reason gives the kind.
-struct Reasons {
-  LimitKind kind = LimitKind::Busy;
-  double factor = 1;  // how many times longer it takes for that
-  std::string text;
-
-  void add(LimitKind reason, double times, const std::string& words) {
-    if (times > factor) {
-      kind = reason;
-      factor = times;
-    }
-    text += "; " + words;
-  }
-};
-
-bool shares(Bytes bytes, Bytes minimum) {
-  return minimum > Bytes() && ratio(bytes, minimum) >= kClearly;
-}
-bool shares(const std::optional<DomainCrossing>& crossing) {
-  return crossing && shares(crossing->bytes, crossing->minimum);
-}
-
-std::string times_minimum(Bytes bytes, Bytes minimum) {
-  return fmt::format("{:.1f} times the {} that must", ratio(bytes, minimum), rounded(minimum));
-}
-
-void add_sharing(const DomainCrossing& crossing, const char* verb, Reasons& reasons) {
-  reasons.add(LimitKind::Sharing, ratio(crossing.bytes, crossing.minimum),
-              fmt::format("{} {} {}, {}", rounded(crossing.bytes), verb, name_of(crossing),
-                          times_minimum(crossing.bytes, crossing.minimum)));
-}
-
-// What the domains of the link's level do together, where the one that it leaves need not send.
-void add_sharing_of_level(const DomainCrossing& crossing, const RunDetail& detail,
-                          Reasons& reasons) {
-  for (const LevelCrossing& all : detail.crossings) {
-    if (all.level != crossing.level || all.direction != Direction::In) continue;
-    if (!shares(all.bytes, all.minimum)) continue;
-    reasons.add(LimitKind::Sharing, ratio(all.bytes, all.minimum),
-                fmt::format("{} enter all {}s together, {}", rounded(all.bytes),
-                            to_string(all.level), times_minimum(all.bytes, all.minimum)));
-  }
-}
-
-void add_all_sharing(const BusyLink& link, const RunDetail& detail, Reasons& reasons) {
-  const std::optional<DomainCrossing>& leaves = link.leaves;
-  const std::optional<DomainCrossing>& enters = link.enters;
-  if (enters && enters->minimum == Bytes() && enters->bytes > Bytes()) {
-    // No factor of nothing: twice is what one unneeded copy beside a needed one would be.
-    reasons.add(LimitKind::Sharing, 2,
-                fmt::format("{} enter {}, where nothing is missing", rounded(enters->bytes),
-                            name_of(*enters)));
-  }
-  if (shares(leaves) && shares(enters) && leaves->bytes == enters->bytes &&
-      leaves->minimum == enters->minimum) {
-    reasons.add(LimitKind::Sharing, ratio(leaves->bytes, leaves->minimum),
-                fmt::format("{} cross from {} to {}, {}", rounded(leaves->bytes), name_of(*leaves),
-                            name_of(*enters), times_minimum(leaves->bytes, leaves->minimum)));
-    return;
-  }
-  if (shares(leaves)) add_sharing(*leaves, "leave", reasons);
-  if (shares(enters)) add_sharing(*enters, "enter", reasons);
-  if (leaves && leaves->minimum == Bytes()) add_sharing_of_level(*leaves, detail, reasons);
-}
-
-void add_uneven(const BusyLink& link, Reasons& reasons) {
-  for (const auto* crossing : {&link.leaves, &link.enters}) {
-    if (!*crossing) continue;
-    const Time spread = transfer_time((*crossing)->bytes, (*crossing)->capacity);
-    const double factor = link.busy().seconds() / spread.seconds();
-    if (!(factor >= kClearly)) continue;
-    // That a slow link takes longer than its neighbours is not another reason.
-    reasons.add(LimitKind::Uneven,
-                factor * ratio(link.capacity, std::max(link.usual, link.capacity)),
-                fmt::format("spread over all links of {} it would take {}", name_of(**crossing),
-                            rounded(spread)));
-    return;
-  }
-}
-
-Reasons reasons_of(const BusyLink& link, const RunDetail& detail) {
-  Reasons reasons;
-  if (link.limited_by_stream()) {
-    const Time full = transfer_time(link.bytes, link.capacity);
-    reasons.add(LimitKind::Streams, link.busy().seconds() / full.seconds(),
-                fmt::format("the largest of its {} streams carries {} and gets no more than {}",
-                            link.streams, rounded(link.largest_stream), rounded(*link.stream_cap)));
-  }
-  if (ratio(link.usual, link.capacity) >= kClearly) {
-    reasons.add(LimitKind::SlowLink, ratio(link.usual, link.capacity),
-                fmt::format("links like it usually have {}", rounded(link.usual)));
-  }
-  add_all_sharing(link, detail, reasons);
-  if (!link.limited_by_stream()) add_uneven(link, reasons);
-  return reasons;
 }
 
 // Those of the rests that matter: "5.60 ms at the start and 2.86 ms at the end".
@@ -151,8 +42,8 @@ std::string words_of(const Rests& rests) {
 class Explainer {
  public:
   explicit Explainer(const RunFigures& run) : run_(run), makespan_(*run.makespan) {
-    if (!run.detail.busiest.empty()) busiest_ = &run.detail.busiest.front();
-    busy_ = busiest_ == nullptr ? Time() : busiest_->busy();
+    find_busiest();
+    busy_ = link_busy_;
     by_digest_ = run.detail.digest && run.detail.digest->busy() > busy_;
     if (by_digest_) busy_ = run.detail.digest->busy();
     // A flow that jitter made shorter may carry more than the link's capacity says.
@@ -175,6 +66,26 @@ class Explainer {
     return exact_seconds(time) / exact_seconds(makespan_);
   }
 
+  // The first of the summary's list, but for a line that few streams hold back for longer.
+  void find_busiest() {
+    for (const BusyLink& link : run_.detail.busiest) {
+      if (busiest_ == nullptr) {
+        busiest_ = &link;
+        link_busy_ = link.busy();
+      }
+      const LinkTraffic* traffic = link.stream_cap ? traffic_of(link) : nullptr;
+      const auto streams =
+          traffic == nullptr ? std::nullopt : streams_at_once(link, *traffic, makespan_);
+      if (!streams) continue;
+      // Not much longer is no reason to take another link, or to say other words of the same.
+      const Time busy = transfer_time(link.bytes, streams->rate);
+      if (busy.seconds() < 1.05 * link_busy_.seconds()) continue;
+      busiest_ = &link;
+      link_busy_ = busy;
+      streams_ = streams;
+    }
+  }
+
   void add(LimitKind kind, Time time, std::string text) {
     if (kind == LimitKind::Bound || share(time) >= kWorthTelling) {
       limits_.push_back({kind, time, share(time), std::move(text)});
@@ -191,9 +102,9 @@ class Explainer {
 
   [[nodiscard]] std::string busiest_text() const {
     return fmt::format("the busiest link, '{}' ({}), is busy for {}, {} of the makespan: {} at {}",
-                       busiest_->link, busiest_->kind, rounded(busiest_->busy()),
-                       percent(std::min(1.0, share(busiest_->busy()))), rounded(busiest_->bytes),
-                       rounded(rate_of(busiest_->bytes, busiest_->busy())));
+                       busiest_->link, busiest_->kind, rounded(link_busy_),
+                       percent(std::min(1.0, share(link_busy_))), rounded(busiest_->bytes),
+                       rounded(rate_of(busiest_->bytes, link_busy_)));
   }
 
   void add_excess() {
@@ -205,14 +116,15 @@ class Explainer {
                       rounded(load.rate)));
       return;
     }
-    const Reasons reasons = reasons_of(*busiest_, run_.detail);
-    add(reasons.kind, busy_ - bound_, busiest_text() + reasons.text);
+    const std::vector<Reason> reasons = reasons_of(*busiest_, run_.detail, streams_);
+    std::string text = busiest_text();
+    for (const Reason& reason : reasons) text += "; " + reason.text;
+    add(reasons.empty() ? LimitKind::Busy : reasons.front().kind, busy_ - bound_, std::move(text));
   }
 
-  [[nodiscard]] const LinkTraffic* traffic_of_busiest() const {
-    if (busiest_ == nullptr) return nullptr;
+  [[nodiscard]] const LinkTraffic* traffic_of(const BusyLink& link) const {
     const auto found = std::find_if(run_.links.begin(), run_.links.end(),
-                                    [&](const LinkTraffic& l) { return l.link == busiest_->link; });
+                                    [&](const LinkTraffic& l) { return l.link == link.link; });
     return found == run_.links.end() ? nullptr : &*found;
   }
 
@@ -222,12 +134,12 @@ class Explainer {
           fmt::format("'{}' waits for its blocks", run_.detail.digest->worker));
       return;
     }
-    const LinkTraffic* traffic = traffic_of_busiest();
+    const LinkTraffic* traffic = busiest_ == nullptr ? nullptr : traffic_of(*busiest_);
     if (traffic == nullptr) {
       add(LimitKind::Waiting, rest, "nothing crosses a link");
       return;
     }
-    const Rate usable = rate_of(busiest_->bytes, busiest_->busy());
+    const Rate usable = rate_of(busiest_->bytes, link_busy_);
     const std::string pipeline =
         fmt::format("up to {} reads one after the other, {} blocks of up to {}", run_.detail.depth,
                     run_.blocks, rounded(run_.block_size));
@@ -237,7 +149,7 @@ class Explainer {
     if (!rests) {
       add(LimitKind::Fill, rest,
           fmt::format("{} rests for {} in all while the pipeline fills, drains or waits: {}", busy,
-                      rounded(makespan_ - std::min(makespan_, busiest_->busy())), pipeline));
+                      rounded(makespan_ - std::min(makespan_, link_busy_)), pipeline));
       return;
     }
     const bool fills = rests->before + rests->after >= rests->between;
@@ -255,8 +167,10 @@ class Explainer {
   Time makespan_;
   Time bound_;
   const BusyLink* busiest_ = nullptr;
-  Time busy_;               // of what is busy longest
-  bool by_digest_ = false;  // and that is a digest
+  Time link_busy_;                        // of that one
+  std::optional<StreamsAtOnce> streams_;  // where they are too few to fill it
+  Time busy_;                             // of what is busy longest
+  bool by_digest_ = false;                // and that is a digest
   std::vector<Limit> limits_;
 };
 

@@ -453,6 +453,29 @@ class CliTest(unittest.TestCase):
                        if (c["level"], c["direction"]) == ("datacenter", "in"))
             self.assertEqual(into, run["bytes_moved"]["wan"])
 
+    def test_compare_names_copies_before_slow_lines(self):
+        out = self.path("out")
+        scenario = f"{SOURCE}/scenarios/three-datacenters.yaml"
+        self.run_it("simulate", scenario, "--policy", "two_tree,binomial", "--out", out)
+        for run in self.compare(out)["runs"]:
+            limit = run["limits"][0]
+            self.assertEqual(limit["kind"], "sharing")
+            self.assertLess(limit["text"].index("that must"), limit["text"].index("usually have"))
+
+    def test_compare_counts_streams_at_a_time(self):
+        with open(f"{SOURCE}/scenarios/cross-datacenter.yaml", encoding="utf-8") as file:
+            text = file.read()
+        for old, new in [("../topologies", f"{SOURCE}/topologies"), ("256}", "256, reader_cap: 2}"),
+                         ("[chain, two_tree, auto]", "greedy")]:
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        out = self.path("out")
+        self.run_it("simulate", self.write("capped.yaml", text), "--out", out)
+        limit = self.compare(out)["runs"][0]["limits"][1]
+        self.assertEqual(limit["kind"], "streams")
+        self.assertIn("about 8 streams of 1.25 GB/s carry it at a time, where 10 would fill it",
+                      limit["text"])
+
     def test_compare_puts_folders_side_by_side(self):
         path = self.scenario("blocks_per_eighth: 8", "blocks_per_eighth: 8, jitter: 5%")
         for seed in "34":

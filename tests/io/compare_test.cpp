@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "core/io/compare_reasons.hpp"
+
 namespace holdfast {
 namespace {
 
@@ -111,6 +113,85 @@ TEST(Limits, ASlowLink) {
   const auto limits = limits_of(run);
   ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::SlowLink, LimitKind::Bound));
   EXPECT_THAT(limits[0].text, HasSubstr("links like it usually have 2.50 GB/s"));
+}
+
+// As a tree that does not know datacenters: the slow line would not hold without the copies.
+TEST(Limits, CopiesThatCrossComeBeforeASlowLink) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(1);
+  BusyLink& link = run.detail.busiest[0];
+  link.usual = Rate(5'000'000'000);
+  link.leaves->level = Level::Datacenter;
+  link.leaves->minimum = Bytes(2'500'000'000);
+  link.enters = link.leaves;
+  link.enters->domain = "dc1";
+  link.enters->minimum = Bytes(3'000'000'000);
+  const auto limits = limits_of(run);
+  ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::Sharing, LimitKind::Bound));
+  EXPECT_LT(limits[0].text.find("4.0 times the 2.50 GB that must"),
+            limits[0].text.find("links like it usually have 5.00 GB/s"));
+  EXPECT_THAT(headline_of(run, limits), HasSubstr("carry the same bytes several times"));
+
+  // Twice out, to two others that are each entered once: nothing crosses a border again.
+  link.enters->minimum = link.enters->bytes;
+  EXPECT_EQ(limits_of(run)[0].kind, LimitKind::SlowLink);
+  // But once all that enters is more than must, wherever that is.
+  LevelCrossing all;
+  all.level = Level::Datacenter;
+  all.bytes = Bytes(15'000'000'000);
+  all.minimum = Bytes(10'000'000'000);
+  run.detail.crossings = {all};
+  EXPECT_EQ(limits_of(run)[0].kind, LimitKind::Sharing);
+  run.detail.crossings[0].level = Level::Host;
+  EXPECT_EQ(limits_of(run)[0].kind, LimitKind::SlowLink);
+}
+
+// Three streams of 900 MB/s on a line of 12.5 GB/s, 30 of them one after the other. By its bytes a
+// NIC is busier.
+TEST(Limits, TooFewStreamsAtATime) {
+  RunFigures run = at_the_bound();
+  run.bound = seconds(4);
+  run.detail.busiest[0].bytes = Bytes(4'000'000'000);
+  BusyLink line;
+  line.link = "wan >";
+  line.kind = "wan";
+  line.capacity = Rate(12'500'000'000);
+  line.usual = line.capacity;
+  line.streams = 30;
+  line.largest_stream = Bytes(900'000'000);
+  line.stream_cap = Rate(900'000'000);
+  LinkTraffic traffic{"wan >", line.capacity, {}, std::vector<Bytes>(10, Bytes(2'700'000'000))};
+  traffic.bins[9] = Bytes(1'300'000'000);
+  for (const Bytes bin : traffic.bins) traffic.bytes += bin;
+  line.bytes = traffic.bytes;
+  run.detail.busiest.push_back(line);
+  run.links.push_back(traffic);
+  const auto limits = limits_of(run);
+  ASSERT_THAT(kinds_of(limits), ElementsAre(LimitKind::Streams, LimitKind::Bound, LimitKind::Fill));
+  EXPECT_THAT(limits[0].text, HasSubstr("about 3 streams of 900 MB/s carry it at a time, where 14 "
+                                        "would fill it"));
+  EXPECT_EQ(headline_of(run, limits), "40.0 % of the bound; most is lost to too few streams");
+}
+
+TEST(Limits, StreamsAreTooFewOnlyBelowTheCapacityAndNearWholeNumbers) {
+  BusyLink link;
+  link.capacity = Rate(1'000);
+  link.stream_cap = Rate(100);
+  const auto at_once = [&](std::vector<Bytes> bins) {
+    const auto time = seconds(static_cast<std::int64_t>(bins.size()));
+    const auto streams = streams_at_once(link, {"a", link.capacity, {}, std::move(bins)}, time);
+    return streams ? streams->count : 0;
+  };
+  using B = Bytes;
+  EXPECT_EQ(at_once({B(300), B(300), B(200), B(0), B(305)}), 3U);
+  EXPECT_EQ(at_once({B(300), B(300), B(990), B(300)}), 0U);  // it can be full
+  EXPECT_EQ(at_once({B(330), B(340), B(350), B(300)}), 0U);  // something else sets its pace
+  EXPECT_EQ(at_once({B(0), B(0), B(0), B(0)}), 0U);
+  EXPECT_EQ(at_once({B(300), B(300)}), 0U);
+  link.streams = 2;  // so three cannot be
+  EXPECT_EQ(at_once({B(300), B(300), B(300), B(300)}), 0U);
+  link.stream_cap = std::nullopt;
+  EXPECT_EQ(at_once({B(300), B(300), B(300), B(300)}), 0U);
 }
 
 TEST(Limits, TooFewStreams) {

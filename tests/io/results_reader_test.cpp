@@ -94,6 +94,7 @@ TEST_F(ResultsReader, RefusesEachKeyThatIsMissingOrOfAnotherType) {
       "/runs/0/seed",
       "/runs/0/objective",
       "/runs/0/jitter",
+      "/runs/0/reader_cap",
       "/runs/0/makespan_s",
       "/runs/0/bound_s",
       "/runs/0/bound_cut/channels",
