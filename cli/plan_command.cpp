@@ -76,23 +76,28 @@ void refuse_foreign_file(const std::string& path) {
   }
 }
 
-// Policies that can be planned beforehand. One that cannot is left out where all were asked for.
-std::vector<Policy> planned_policies(const std::vector<Policy>& chosen, const PlanArguments& given,
-                                     const Scenario& scenario) {
-  const bool all = chosen.size() == policy_names().size();
+// Policies that can be planned beforehand. One that cannot is left out with a warning, and refused
+// where it is alone.
+std::vector<Policy> planned_policies(Task& task, const PlanArguments& given) {
   std::vector<Policy> policies;
-  for (const Policy policy : chosen) {
+  for (const Policy policy : task.policies) {
     if (!is_online(policy)) {
       policies.push_back(policy);
-    } else if (!all) {
-      throw Error(
-          ErrorCode::Unsupported,
-          fmt::format("policy '{0}' chooses sources while the update runs, so that there is "
-                      "no plan of it beforehand; see what it does with 'holdfast simulate "
-                      "--policy {0}', or name another policy with --policy",
-                      to_string(policy)),
-          Place{given.policy.empty() ? scenario.file : "--policy", 0, 0, {}, {}});
+      continue;
     }
+    task.warnings.push_back(
+        fmt::format("policy '{0}' is left out: it chooses sources while the update runs, so that "
+                    "there is no plan of it beforehand; see what it does with 'holdfast simulate "
+                    "--policy {0}'",
+                    to_string(policy)));
+  }
+  if (policies.empty()) {
+    throw Error(ErrorCode::Unsupported,
+                fmt::format("policy '{0}' chooses sources while the update runs, so that there is "
+                            "no plan of it beforehand; see what it does with 'holdfast simulate "
+                            "--policy {0}', or name another policy with --policy",
+                            to_string(task.policies.front())),
+                Place{given.policy.empty() ? task.loaded.scenario.file : "--policy", 0, 0, {}, {}});
   }
   return policies;
 }
@@ -100,10 +105,9 @@ std::vector<Policy> planned_policies(const std::vector<Policy>& chosen, const Pl
 }  // namespace
 
 ExitStatus plan(const PlanArguments& arguments) {
-  const Task task(arguments.scenario);
+  Task task(arguments.scenario, arguments.policy);
+  const auto policies = planned_policies(task, arguments);
   print_warnings(task.warnings);
-  const auto policies = planned_policies(chosen_policies(arguments.policy, task.loaded.scenario),
-                                         arguments, task.loaded.scenario);
   if (!arguments.out.empty() && policies.size() != 1) {
     throw Error(ErrorCode::BadValue,
                 fmt::format("a plan file holds one plan, and {} policies are chosen; name one with "

@@ -218,8 +218,7 @@ ExitStatus simulate(const SimulateArguments& arguments) {
   if (!arguments.out.empty()) {
     require_results_folder(arguments.out);
   }
-  const Task task(arguments.scenario);
-  const auto policies = chosen_policies(arguments.policy, task.loaded.scenario);
+  const Task task(arguments.scenario, arguments.policy);
   refuse_huge_trace(arguments, task.update.demand);
   print_warnings(task.warnings);
   warn_of_seed(arguments, task.loaded.scenario);
@@ -229,7 +228,7 @@ ExitStatus simulate(const SimulateArguments& arguments) {
   Progress progress;
   std::vector<RunRecord> runs;
   bool failed = false;
-  for (const Policy policy : policies) {
+  for (const Policy policy : task.policies) {
     runs.push_back(run_policy(task, policy, arguments, progress));
     failed = failed || runs.back().failure.has_value();
   }

@@ -14,13 +14,16 @@ ResultsContext Task::context() const {
   return {loaded.scenario, loaded.topology, update, bound, loaded.hash, demand_hash, warnings};
 }
 
-Task::Task(const std::string& scenario)
+Task::Task(const std::string& scenario, const std::string& policy)
     : loaded(load_scenario(scenario)),
+      policies(chosen_policies(policy, loaded.scenario)),
       update(make_update(loaded.scenario, loaded.topology, loaded.manifest)),
       router(loaded.topology),
       bound(lower_bound(loaded.topology, update.demand)),
       demand_hash(hash_of(update.demand)),
       warnings(loaded.scenario.warnings) {
+  const std::vector<std::string> idle = idle_options(loaded.scenario, policies);
+  warnings.insert(warnings.end(), idle.begin(), idle.end());
   warnings.insert(warnings.end(), update.warnings.begin(), update.warnings.end());
   if (bound.time() == Time::never()) {
     const std::vector<WorkerId>& cut_off = bound.cut.receivers;

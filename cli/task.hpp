@@ -15,13 +15,15 @@ namespace holdfast::cli {
 
 // Not movable: the router refers to the topology beside it.
 struct Task {
-  // Reads everything, computes the bound and adds its certificate up again. Throws Error for wrong
-  // input and std::logic_error for a certificate that does not hold.
-  explicit Task(const std::string& scenario);
+  // Reads everything, computes the bound and adds its certificate up again. `policy` is what
+  // --policy says; empty: what the scenario does. Throws Error for wrong input and std::logic_error
+  // for a certificate that does not hold.
+  Task(const std::string& scenario, const std::string& policy);
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
   LoadedScenario loaded;
+  std::vector<Policy> policies;  // that were chosen
   UpdateTask update;
   Router router;
   Bound bound;

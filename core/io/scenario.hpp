@@ -130,7 +130,7 @@ struct Scenario {
   bool verify = true;
   std::optional<std::uint64_t> seed;
   std::vector<std::string> assumptions;
-  std::vector<std::string> warnings;  // keys without effect, with their places
+  std::vector<std::string> warnings;  // keys without effect whatever the policies, with places
 };
 
 // Throws Error with file, line and column: BadSyntax, UnknownKey, MissingKey, BadValue, BadUnit,
@@ -138,6 +138,11 @@ struct Scenario {
 // Unsupported for `workload`, `faults` and other keys that a later version will read.
 // O(length of the text). `file` is only used in places.
 [[nodiscard]] Scenario parse_scenario(std::string_view text, const std::string& file);
+
+// Warnings, with their places, of options that none of these policies looks at: the scenario's own
+// or those that replace them. O(policies).
+[[nodiscard]] std::vector<std::string> idle_options(const Scenario& scenario,
+                                                    const std::vector<Policy>& policies);
 
 // Whether a run of it draws random numbers, so that a seed changes something.
 [[nodiscard]] bool draws(const Scenario& scenario);

@@ -202,22 +202,6 @@ void warn(Scenario& scenario) {
                                               scenario.layouts[i].name.text));
     }
   }
-  const auto& policies = scenario.policies;
-  const bool chooses = std::any_of(policies.begin(), policies.end(), [](Policy policy) {
-    return policy == Policy::Auto || policy == Policy::Hierarchical;
-  });
-  if (scenario.options.objective != Objective::Makespan && !chooses) {
-    scenario.warnings.push_back(
-        to_string(*scenario.options.objective_place) +
-        ": 'objective' has no effect: only the policies auto and hierarchical look at it");
-  }
-  const bool greedy = std::find(scenario.policies.begin(), scenario.policies.end(),
-                                Policy::Greedy) != scenario.policies.end();
-  if (scenario.options.cap_place && !greedy) {
-    scenario.warnings.push_back(to_string(*scenario.options.cap_place) +
-                                ": 'reader_cap' is for policy 'greedy' alone, which this scenario "
-                                "does not name");
-  }
   if (scenario.options.serve_place && !spot) {
     scenario.warnings.push_back(to_string(*scenario.options.serve_place) +
                                 ": 'serve_from_spot' has no effect: no group is on spot machines");
@@ -265,6 +249,26 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   map.finish();
   warn(scenario);
   return scenario;
+}
+
+std::vector<std::string> idle_options(const Scenario& scenario,
+                                      const std::vector<Policy>& policies) {
+  std::vector<std::string> warnings;
+  const bool chooses = std::any_of(policies.begin(), policies.end(), [](Policy policy) {
+    return policy == Policy::Auto || policy == Policy::Hierarchical;
+  });
+  const ScenarioOptions& options = scenario.options;
+  if (options.objective != Objective::Makespan && !chooses) {
+    warnings.push_back(
+        to_string(*options.objective_place) +
+        ": 'objective' has no effect: only the policies auto and hierarchical look at it");
+  }
+  const bool greedy = std::find(policies.begin(), policies.end(), Policy::Greedy) != policies.end();
+  if (options.cap_place && !greedy) {
+    warnings.push_back(to_string(*options.cap_place) +
+                       ": 'reader_cap' has no effect: only the policy greedy looks at it");
+  }
+  return warnings;
 }
 
 bool draws(const Scenario& scenario) {

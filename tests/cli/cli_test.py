@@ -297,6 +297,19 @@ class CliTest(unittest.TestCase):
         for arguments in ([], ["--topology", topology, "--scenario", left]):
             self.assertIn("--scenario", self.run_it("check", plan, *arguments, status=2).stderr)
 
+    def test_options_count_for_the_policies_that_run(self):
+        options = "blocks_per_eighth: 8, objective: stall, reader_cap: 2"
+        for own, given, ignored in (("chain", "auto", ["reader_cap"]),
+                                    ("chain", "greedy", ["objective"]),
+                                    ("chain", "auto,greedy", []),
+                                    ("[auto, greedy]", "chain", ["objective", "reader_cap"])):
+            text = self.read(self.scenario("[star, chain, two_tree]", own))
+            path = self.write("s.yaml", text.replace("blocks_per_eighth: 8", options))
+            done = self.run_it("simulate", path, "--policy", given, "--json")
+            warnings = json.loads(done.stdout)["warnings"]
+            self.assertEqual([w.split("'")[1] for w in warnings], ignored, given)
+            self.assertEqual(done.stderr.count("no effect"), len(ignored))
+
     def test_greedy_is_simulated_and_not_planned(self):
         path = self.scenario("policy: [star, chain, two_tree]", "policy: [greedy, chain]")
         self.run_it("simulate", path, "--out", self.path("out"))
@@ -310,12 +323,21 @@ class CliTest(unittest.TestCase):
         # Each receiver reads each piece of 64 blocks over an edge of its own.
         self.assertGreaterEqual(greedy["edges"], chain["edges"])
         self.assertNotEqual(greedy["plan_hash"], "0" * 32)
-        for arguments in ([], ["--policy", "greedy"]):
-            done = self.run_it("plan", path, *arguments, status=2)
+        # Among others it is left out of plans, and said to be; alone it is refused.
+        for arguments in ([], ["--policy", "all"]):
+            done = self.run_it("plan", path, "--json", *arguments)
+            self.assertRegex(done.stderr, r"warning: policy 'greedy' is left out: .*simulate")
+            answer = json.loads(done.stdout)
+            policies = [p["policy"] for p in answer["plans"]]
+            self.assertIn("chain", policies)
+            self.assertNotIn("greedy", policies)
+            self.assertIn("'greedy' is left out", answer["warnings"][-1])
+        self.run_it("plan", path, "--out", self.path("plan.json"))
+        alone = self.scenario("policy: [star, chain, two_tree]", "policy: greedy", "alone.yaml")
+        for arguments in ([path, "--policy", "greedy"], [alone]):
+            done = self.run_it("plan", *arguments, status=2)
             self.assertIn("holdfast simulate", done.stderr)
             self.assertEqual(done.stdout, "")
-        done = self.run_it("plan", self.scenario(), "--policy", "all", "--json")
-        self.assertNotIn("greedy", [p["policy"] for p in json.loads(done.stdout)["plans"]])
         done = self.run_it("simulate", self.scenario(), "--policy", "all", "--json")
         self.assertIn("greedy", [r["policy"] for r in json.loads(done.stdout)["runs"]])
         capped = self.scenario("blocks_per_eighth: 8", "blocks_per_eighth: 8, reader_cap: 1")

@@ -34,6 +34,7 @@ TEST(ScenarioFiles, EveryScenarioOfTheProjectMakesADemand) {
     const LoadedScenario loaded = load_scenario(entry.path().string());
     EXPECT_FALSE(loaded.scenario.teaches.empty());
     EXPECT_TRUE(loaded.scenario.warnings.empty());
+    EXPECT_TRUE(idle_options(loaded.scenario, loaded.scenario.policies).empty());
     EXPECT_EQ(loaded.scenario.name + ".yaml", entry.path().filename().string());
     const UpdateTask task = make_update(loaded.scenario, loaded.topology, loaded.manifest);
     EXPECT_TRUE(task.warnings.empty());

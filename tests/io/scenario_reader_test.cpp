@@ -229,10 +229,7 @@ TEST(ScenarioReader, ReadsCapsOfReaders) {
 TEST(ScenarioReader, WarnsOfWhatHasNoEffect) {
   const std::pair<std::string, const char*> cases[] = {
       {good("seed: 7\n"), "s.yaml:15:7: 'seed' has no effect"},
-      {good("policy: [star, chain]\noptions: {objective: stall}\n"),
-       "s.yaml:16:22: 'objective' has no effect"},
       {good("options: {jitter: 0%}\nseed: 7\n"), "s.yaml:16:7: 'seed' has no effect"},
-      {good("options: {reader_cap: 2}\n"), "s.yaml:15:23: 'reader_cap' is for policy 'greedy'"},
       {good("options: {serve_from_spot: false}\n"),
        "s.yaml:15:28: 'serve_from_spot' has no effect"},
       {samples::scenario_text(std::string(kGroups) + "  idle: {place: {hosts: h4}, layout: tp1}\n",
@@ -249,6 +246,21 @@ TEST(ScenarioReader, WarnsOfWhatHasNoEffect) {
     ASSERT_EQ(scenario.warnings.size(), 1U) << warning;
     EXPECT_THAT(scenario.warnings[0], HasSubstr(warning));
   }
+}
+
+// Whatever the scenario itself names: the policies that run count.
+TEST(ScenarioReader, TellsWhichOptionsThePoliciesIgnore) {
+  const Scenario s =
+      parse_scenario(good("policy: chain\noptions: {objective: stall, reader_cap: 2}\n"), "s.yaml");
+  EXPECT_THAT(s.warnings, IsEmpty());
+  const auto objective = HasSubstr("s.yaml:16:22: 'objective' has no effect");
+  const auto cap = HasSubstr("s.yaml:16:41: 'reader_cap' has no effect");
+  EXPECT_THAT(idle_options(s, {Policy::Chain}), ElementsAre(objective, cap));
+  EXPECT_THAT(idle_options(s, {Policy::Star, Policy::Auto}), ElementsAre(cap));
+  EXPECT_THAT(idle_options(s, {Policy::Hierarchical}), ElementsAre(cap));
+  EXPECT_THAT(idle_options(s, {Policy::Greedy}), ElementsAre(objective));
+  EXPECT_THAT(idle_options(s, {Policy::Auto, Policy::Greedy}), IsEmpty());
+  EXPECT_THAT(idle_options(parse_scenario(good(""), "s.yaml"), {Policy::Chain}), IsEmpty());
 }
 
 }  // namespace
