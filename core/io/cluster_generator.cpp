@@ -51,11 +51,12 @@ std::vector<NodeId> add_gateways(const FabricSite& site, const Tops& tops, const
         ErrorCode::BadTopology,
         "there is no fabric for gateways to join; add 'star', 'rail_optimised' or 'fat_tree'");
   }
-  if (rate.bytes_per_second() % tops.size() != 0) {
-    rate_value.refuse(
-        ErrorCode::BadTopology,
-        fmt::format("{} cannot be shared out evenly over the {} switches on top of the fabric",
-                    to_string(rate), tops.size()));
+  const Rate each = rate / tops.size();  // what is left of a byte a second is dropped
+  if (each == Rate(0)) {
+    rate_value.refuse(ErrorCode::BadTopology,
+                      fmt::format("{} leaves less than a byte a second to each of the {} switches "
+                                  "on top of the fabric; write more",
+                                  to_string(rate), tops.size()));
   }
   site.draft().expect(count, count * tops.size(), value);
   std::vector<NodeId> gateways;
@@ -63,7 +64,7 @@ std::vector<NodeId> add_gateways(const FabricSite& site, const Tops& tops, const
     const NodeId gateway = site.add_switch(site.name("gw", i), NodeKind::Gateway, site.domain());
     gateways.push_back(gateway);
     for (const NodeId top : tops) {
-      site.add_fabric_link(top, gateway, rate / tops.size(), latency, value);
+      site.add_fabric_link(top, gateway, each, latency, value);
     }
   }
   return gateways;

@@ -10,8 +10,8 @@
 // filled in that order and may mix classes. Each NIC is joined at its own template's rate.
 // - star: every NIC on the one switch `switch`.
 // - gateways: {count: 2, rate: 400Gbps, latency: 1us} (datacenters only): gw0, gw1 ..., each joined
-//   at that rate by equal parts to all switches on top of the fabric: the one switch, the single
-//   leaf, all spines or all cores.
+//   at that rate by equal parts, rounded down to whole bytes a second, to all switches on top of
+//   the fabric: the one switch, the single leaf, all spines or all cores.
 //
 // In a datacenter dc0 every name above, and those inside hosts, gets the prefix "dc0.".
 #pragma once

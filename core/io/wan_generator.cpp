@@ -60,17 +60,19 @@ void join(TopologyDraft& draft, std::vector<Site>& sites, const YamlValue& line,
   const Time latency = map.require("latency").time();
   const std::size_t links = std::lcm(a.gateways.size(), b.gateways.size());
   draft.expect(0, links, between);
-  if (capacity.bytes_per_second() % links != 0) {
+  const Rate each = capacity / links;  // what is left of a byte a second is dropped
+  if (each == Rate(0)) {
     capacity_value.refuse(
         ErrorCode::BadTopology,
-        fmt::format("{} cannot be shared out evenly over {} links between {} and {} gateways",
+        fmt::format("{} leaves less than a byte a second to each of {} links between {} and {} "
+                    "gateways; write more",
                     to_string(capacity), links, a.gateways.size(), b.gateways.size()));
   }
-  const auto cap = read_stream_cap(map, capacity / links);
+  const auto cap = read_stream_cap(map, each);
   map.finish();
   for (std::size_t i = 0; i < links; ++i) {
     draft.add_link_between(a.gateways[i % a.gateways.size()], b.gateways[i % b.gateways.size()],
-                           {"", {}, {}, LinkKind::Wan, capacity / links, latency, cap, true}, line);
+                           {"", {}, {}, LinkKind::Wan, each, latency, cap, true}, line);
   }
   a.joined = b.joined = true;
 }

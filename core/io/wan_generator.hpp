@@ -12,8 +12,9 @@
 //       stream_cap: 1.25GB/s      # most that one stream gets; left out: no limit
 //
 // A line makes as many WAN links as the least common multiple of the two numbers of gateways: link
-// i joins gateway (i mod number) of either side and gets an equal part of the capacity, so that all
-// gateways of a side get equal parts (2 and 2: two links; 4 and 2: four; 3 and 2: six). A gateway
+// i joins gateway (i mod number) of either side and gets an equal part of the capacity, rounded
+// down to whole bytes a second, so that all gateways of a side get equal parts (2 and 2: two links;
+// 4 and 2: four; 3 and 2: six). A gateway
 // ends the links of all lines that name its datacenter. Gateways of a datacenter that no line of
 // `wan` names have no effect and are refused.
 #pragma once

@@ -484,6 +484,26 @@ TEST(TopologyReader, GatewaysOfUnequalNumbersShareEvenly) {
   EXPECT_EQ(Router(t).choices(t.find_node("a.h0.nic0"), t.find_node("c.h0.nic1")), 6U);
 }
 
+// 100 Gb/s over three links, and 100 Gb/s of a gateway over three spines.
+TEST(TopologyReader, SharesThatAreNoWholeBytesAreRoundedDown) {
+  const auto text = [](const std::string& rest) {
+    const std::string site =
+        "    hosts: {template: small, count: 2}\n"
+        "    rail_optimised: {hosts_per_pod: 1, spines: 4, latency: 1us}\n"
+        "    gateways: {count: 3, rate: 12500000003B/s, latency: 1us}\n";
+    return kHosts + ("datacenters:\n  - name: a\n" + site + "  - name: b\n" + site) +
+           "wan:\n  - {between: [a, b], capacity: 100Gbps, latency: 15ms" + rest + "}\n";
+  };
+  const Topology t = parse_topology(text(", stream_cap: 4166666665B/s"), "t.yaml");
+  for (const char* name : {"a.gw0--b.gw0", "a.gw1--b.gw1", "a.gw2--b.gw2"}) {
+    EXPECT_EQ(t.link(t.find_link(name)).capacity, Rate(4'166'666'666)) << name;
+    EXPECT_EQ(t.link(t.find_link(name)).stream_cap, Rate(4'166'666'665)) << name;
+  }
+  EXPECT_EQ(t.link(t.find_link("b.spine3--b.gw2")).capacity, Rate(3'125'000'000));
+  // The cap is judged by what a link really gets.
+  expect_refused(text(", stream_cap: $4166666666B/s"), ErrorCode::NoEffect, "anyway");
+}
+
 TEST(TopologyReader, RefusesDatacentersAndWan) {
   const auto site = [](const std::string& name, const std::string& extra) {
     return "  - name: " + name +
@@ -515,8 +535,8 @@ TEST(TopologyReader, RefusesDatacentersAndWan) {
                      wan("between: [a, $b]"),
                  ErrorCode::BadTopology, "'b' has no gateways");
   expect_refused(kHosts + ("datacenters:\n" + site("a", gateways(3)) + site("b", gateways(3))) +
-                     "wan:\n  - {between: [a, b], capacity: $1GB/s, latency: 1ms}\n",
-                 ErrorCode::BadTopology, "evenly over 3 links between 3 and 3 gateways");
+                     "wan:\n  - {between: [a, b], capacity: $2B/s, latency: 1ms}\n",
+                 ErrorCode::BadTopology, "less than a byte a second to each of 3 links between 3");
   expect_refused(with(two, "gateways: {", "gateways: {$"), ErrorCode::NoEffect,
                  "no line of 'wan' names datacenter 'a'");
   expect_refused(with(two, "  - name: b", "  - name: $a") + wan("between: [a, b]"),
