@@ -104,11 +104,17 @@ void measure_domains(const Topology& topology, TopologySummary& summary) {
       of_level.least_in = capacity.in;
       of_level.least_name = domain.name;
     }
+    const double ratio = static_cast<double>(capacity.nics.bytes_per_second()) /
+                         static_cast<double>(capacity.in.bytes_per_second());
+    if (of_level.entered == 0 || ratio > of_level.worst_oversubscription) {
+      of_level.worst_oversubscription = ratio;
+      of_level.worst_name = domain.name;
+    }
+    if (of_level.entered == 0 || ratio < of_level.least_oversubscription) {
+      of_level.least_oversubscription = ratio;
+    }
     ++of_level.entered;
     of_level.greatest_in = std::max(of_level.greatest_in, capacity.in);
-    of_level.worst_oversubscription = std::max(
-        of_level.worst_oversubscription, static_cast<double>(capacity.nics.bytes_per_second()) /
-                                             static_cast<double>(capacity.in.bytes_per_second()));
   }
   std::copy_if(levels.begin(), levels.end(), std::back_inserter(summary.domains),
                [](const auto& level) { return level.count > 0; });
@@ -177,9 +183,12 @@ std::string render(const TopologySummary& summary) {
       out += "nothing enters\n";
       continue;
     }
-    out += fmt::format("{}, {:.3g}:1", span(level.least_in, level.greatest_in),
-                       level.worst_oversubscription);
-    if (level.least_in != level.greatest_in) out += fmt::format("  least: {}", level.least_name);
+    out += span(level.least_in, level.greatest_in);
+    if (level.least_in != level.greatest_in) out += fmt::format(" (least: {})", level.least_name);
+    out += level.least_oversubscription == level.worst_oversubscription
+               ? fmt::format(", {:.3g}:1", level.worst_oversubscription)
+               : fmt::format(", {:.3g}:1 to {:.3g}:1 (worst: {})", level.least_oversubscription,
+                             level.worst_oversubscription, level.worst_name);
     if (level.entered < level.count) {
       out += fmt::format("  ({} with no way in)", level.count - level.entered);
     }
@@ -222,7 +231,8 @@ nlohmann::json to_json(const TopologySummary& summary) {
          {"least_in_bytes_per_s", entered ? json(level.least_in.bytes_per_second()) : json()},
          {"greatest_in_bytes_per_s", entered ? json(level.greatest_in.bytes_per_second()) : json()},
          {"least", entered ? json(level.least_name) : json()},
-         {"worst_oversubscription", entered ? json(level.worst_oversubscription) : json()}});
+         {"worst_oversubscription", entered ? json(level.worst_oversubscription) : json()},
+         {"worst", entered ? json(level.worst_name) : json()}});
   }
   return {{"name", summary.name},
           {"hash", to_string(summary.hash)},

@@ -38,8 +38,11 @@ struct TopologySummary {
     std::uint64_t entered = 0;  // domains that something enters
     Rate least_in;              // capacity of the links into one domain
     Rate greatest_in;
-    std::string least_name;             // the first domain with the least
-    double worst_oversubscription = 0;  // greatest (rate of the NICs inside / capacity in)
+    std::string least_name;  // the first domain with the least
+    // Rate of the NICs inside / capacity in: the greatest, the first domain with it, the least.
+    double worst_oversubscription = 0;
+    std::string worst_name;
+    double least_oversubscription = 0;
   };
 
   std::string name;

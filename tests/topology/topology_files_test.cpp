@@ -239,10 +239,13 @@ overrides:
   EXPECT_EQ(pods.least_name, "pod0");
   EXPECT_EQ(pods.greatest_in, Rate(100'000'000'000));
   EXPECT_EQ(pods.worst_oversubscription, 4.0);
+  EXPECT_EQ(pods.worst_name, "pod0");
+  EXPECT_EQ(json["domains"][1]["worst"], "pod0");
   EXPECT_EQ(summary.down_nodes, std::vector<std::string>{"h0.gpu1"});
   EXPECT_EQ(summary.down_links, std::vector<std::string>{"pod0.leaf0--spine0"});
   const std::string text = render(summary);
-  for (const char* part : {"1 down", "slowest: h3.nic1--pod1.leaf1\n", "50.0 GB/s to 100 GB/s, 4:1",
+  for (const char* part : {"1 down", "slowest: h3.nic1--pod1.leaf1\n",
+                           "50.0 GB/s to 100 GB/s (least: pod0), 1.6:1 to 4:1 (worst: pod0)\n",
                            "links that are down\n  pod0.leaf0--spine0\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
