@@ -35,8 +35,8 @@ std::string people_text(const CheckArguments& arguments, const PlanFile& file,
                        printable(arguments.plan), file.plan.stripes.size(), edges_of(file.plan),
                        file.demand.workers.size());
   }
-  std::string text =
-      fmt::format("{}: refused: {} violations\n", printable(arguments.plan), violations.size());
+  std::string text = fmt::format("{}: refused: {} violation{}\n", printable(arguments.plan),
+                                 violations.size(), violations.size() == 1 ? "" : "s");
   for (const Violation& violation : violations) {
     text += printable(fmt::format("  {}: {} [{}]", violation.pointer, violation.message,
                                   to_string(violation.code))) +
@@ -65,40 +65,34 @@ Reference reference_of(const CheckArguments& arguments) {
   return {loaded.topology, make_demand(loaded.scenario, loaded.topology, loaded.manifest)};
 }
 
-// What only the command knows: where another machine than the named one may come from, and what
-// the scenario wants.
-void add_context(const CheckArguments& arguments, const Reference& reference, const PlanFile& file,
-                 std::vector<Violation>& violations) {
-  for (Violation& violation : violations) {
-    if (violation.code == ViolationCode::WrongTopology && arguments.scenario.empty()) {
-      violation.message +=
-          "; a plan for a scenario with 'other_traffic' is checked with --scenario";
-    }
+// A plan file knows its topology by hash alone. Against another one nothing else in it means
+// anything: its node and port numbers are those of its own.
+Violation wrong_topology(const CheckArguments& arguments, const PlanFile& file,
+                         const Topology& topology) {
+  return {ViolationCode::WrongTopology, "/plan/topology",
+          fmt::format("the plan was made for topology {}, and this is '{}', {}{}",
+                      to_string(file.plan.topology), topology.name(), to_string(topology.hash()),
+                      arguments.scenario.empty()
+                          ? "; name that topology, or plan again (a plan for a scenario with "
+                            "'other_traffic' is checked with --scenario)"
+                          : " with the scenario's 'other_traffic' taken off, which may differ from "
+                            "what it was: plan the scenario again")};
+}
+
+std::vector<Violation> violations_of(const CheckArguments& arguments, const Reference& reference,
+                                     const PlanFile& file) {
+  if (file.plan.topology != reference.topology.hash()) {
+    return {wrong_topology(arguments, file, reference.topology)};
   }
+  validate(file, reference.topology);
+  std::vector<Violation> violations = check(file.plan, file.demand, Router(reference.topology));
   if (reference.demand && hash_of(*reference.demand) != hash_of(file.demand)) {
     violations.push_back(
         {ViolationCode::WrongDemand, "/demand",
          fmt::format("this demand is {}, and the scenario's is {}: plan the scenario again",
                      to_string(hash_of(file.demand)), to_string(hash_of(*reference.demand)))});
   }
-}
-
-// A demand that breaks its own invariants is no input for the checker. Against the topology that
-// the plan names this is malformed input; against another one it is one more sign of a wrong
-// topology.
-std::vector<Violation> check_file(const PlanFile& file, const Topology& topology) {
-  try {
-    validate(file, topology);
-  } catch (const Error& error) {
-    if (file.plan.topology == topology.hash()) {
-      throw;
-    }
-    return {
-        {ViolationCode::WrongTopology, "/plan/topology",
-         fmt::format("the plan was made for topology {}, and this is {}: {}",
-                     to_string(file.plan.topology), to_string(topology.hash()), error.message())}};
-  }
-  return check(file.plan, file.demand, Router(topology));
+  return violations;
 }
 
 }  // namespace
@@ -108,8 +102,7 @@ ExitStatus check_plan(const CheckArguments& arguments) {
   const PlanFile file = read_plan(arguments.plan);
   std::vector<Violation> violations;
   try {
-    violations = check_file(file, reference.topology);
-    add_context(arguments, reference, file, violations);
+    violations = violations_of(arguments, reference, file);
   } catch (const Error& error) {
     // The reader knows where in the plan, not in which plan.
     Place place = error.place();

@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "core/io/program_version.hpp"
+#include "core/nearest.hpp"
 
 namespace {
 
@@ -26,7 +27,10 @@ void add_simulate(CLI::App& app, SimulateArguments& to) {
   CLI::App* command = app.add_subcommand("simulate", "Run a scenario in simulation");
   command->add_option("SCENARIO", to.scenario, "Scenario file (YAML)")->required();
   command->add_option("--policy", to.policy, "Policies, comma-separated, or 'all'");
-  command->add_option("--seed", to.seed, "Seed of everything that is drawn");
+  command->add_option("--seed", to.seed, "Seed of everything that is drawn")
+      ->check([](const std::string& text) {  // CLI11 would wrap it around
+        return std::string(text.substr(0, 1) == "-" ? "write 0 or more" : "");
+      });
   command->add_option("--out", to.out,
                       "Folder for summary.json, events.jsonl, links.csv, trace.json");
   command->add_option("--trace", to.trace, "Events to record: none, worker or block")
@@ -87,6 +91,20 @@ ExitStatus run(const CLI::App& app, const Arguments& arguments) {
   return show_topology(arguments.topo);
 }
 
+// What to say where a word stands in the place of a command and is none; otherwise nothing.
+std::string unknown_command(const CLI::App& app) {
+  const CLI::App* level = &app;
+  while (!level->get_subcommands().empty()) level = level->get_subcommands().front();
+  const std::vector<std::string> left = level->remaining();
+  std::vector<std::string> known;
+  for (const CLI::App* command : level->get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(command->get_name());
+  }
+  if (left.empty() || left.front().substr(0, 1) == "-" || known.empty()) return {};
+  return fmt::format("there is no command '{}'{}", left.front(),
+                     holdfast::suggestion(left.front(), known));
+}
+
 ExitStatus guarded(int argc, char** argv) {
   CLI::App app("Moves model weights from trainers to rollout GPUs: simulation, plans, bounds",
                "holdfast");
@@ -105,7 +123,8 @@ ExitStatus guarded(int argc, char** argv) {
       app.exit(error);
       return ExitStatus::Done;
     }
-    print_error(fmt::format("{}; see 'holdfast --help'", error.what()));
+    const std::string unknown = unknown_command(app);
+    print_error(unknown.empty() ? fmt::format("{}; see 'holdfast --help'", error.what()) : unknown);
     return ExitStatus::BadInput;
   }
   return run(app, arguments);

@@ -29,6 +29,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+// The shortest candidate that begins with the word, which must be of some length to say anything.
+std::optional<std::string> completion(std::string_view word,
+                                      const std::vector<std::string>& candidates) {
+  constexpr std::size_t kShortest = 3;
+  std::optional<std::string> best;
+  if (word.size() < kShortest) return best;
+  for (const std::string& candidate : candidates) {
+    const bool begins = std::string_view(candidate).substr(0, word.size()) == word;
+    if (begins && (!best || candidate.size() < best->size())) best = candidate;
+  }
+  return best;
+}
+
 }  // namespace
 
 std::optional<std::string> nearest(std::string_view word,
@@ -53,8 +66,9 @@ std::optional<std::string> nearest(std::string_view word,
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates,
                        std::size_t most) {
-  if (const auto near = nearest(word, candidates))
-    return fmt::format("; did you mean '{}'?", *near);
+  auto meant = completion(word, candidates);
+  if (!meant) meant = nearest(word, candidates);
+  if (meant) return fmt::format("; did you mean '{}'?", *meant);
   if (candidates.empty()) return "";
   const auto end =
       candidates.begin() + static_cast<std::ptrdiff_t>(std::min(most, candidates.size()));

@@ -14,7 +14,8 @@ namespace holdfast {
 [[nodiscard]] std::optional<std::string> nearest(std::string_view word,
                                                  const std::vector<std::string>& candidates);
 
-// "; did you mean 'x'?" or, without a near one, "; known: a, b, c" (at most `most` of them).
+// "; did you mean 'x'?": the shortest candidate that begins with the word (of three letters or
+// more), else the nearest; without either "; known: a, b, c" (at most `most` of them).
 [[nodiscard]] std::string suggestion(std::string_view word,
                                      const std::vector<std::string>& candidates,
                                      std::size_t most = 20);

@@ -48,7 +48,8 @@ struct Lookup {
                 group.placement.place);
   }
 
-  void take_literal(const std::string& name) {
+  void take_literal(const NamePattern& pattern) {
+    const std::string& name = pattern.text();
     const NodeId node = topology.find_node(name);
     const DomainId domain = topology.find_domain(name);
     if (nodes && node.valid()) {
@@ -79,7 +80,7 @@ struct Lookup {
              fmt::format("'{}' is a domain, not a GPU; name domains under 'hosts'", name));
     }
     refuse(ErrorCode::UnknownName,
-           fmt::format("no {} is called '{}'{}", what(), name, suggestion(name, known())));
+           fmt::format("no {} is called '{}'{}", what(), name, suggestion(pattern, known())));
   }
 
   void take_pattern(const NamePattern& pattern, const Place& place) {
@@ -106,7 +107,7 @@ struct Lookup {
     }
     if (matched.empty()) {
       refuse(ErrorCode::UnknownName, fmt::format("'{}' matches no {}{}", pattern.text(), what(),
-                                                 suggestion(pattern.text(), known())));
+                                                 suggestion(pattern, known())));
     }
     if (!any) {
       refuse(ErrorCode::BadValue, fmt::format("nothing that '{}' matches has a {}", pattern.text(),
@@ -189,7 +190,7 @@ Endpoints endpoints_of(const ScenarioGroup& group, const Topology& topology,
   for (std::size_t i = 0; i < placement.patterns.size(); ++i) {
     const NamePattern& pattern = placement.patterns[i];
     if (pattern.literal()) {
-      lookup.take_literal(pattern.text());
+      lookup.take_literal(pattern);
     } else {
       lookup.take_pattern(pattern, placement.pattern_places[i]);
     }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "core/nearest.hpp"
+
 namespace holdfast {
 namespace {
 
@@ -239,6 +241,17 @@ std::vector<NamePattern::Unused> NamePattern::unused(
     }
   }
   return result;
+}
+
+std::string suggestion(const NamePattern& pattern, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    for (std::size_t dot = name.find('.'); dot != std::string::npos;
+         dot = name.find('.', dot + 1)) {
+      if (!pattern.matches(std::string_view(name).substr(dot + 1))) continue;
+      return fmt::format("; did you mean '{}{}'?", name.substr(0, dot + 1), pattern.text());
+    }
+  }
+  return suggestion(pattern.text(), names);
 }
 
 }  // namespace holdfast

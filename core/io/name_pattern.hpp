@@ -55,4 +55,9 @@ class NamePattern {
   std::vector<Token> tokens_;  // empty for a literal
 };
 
+// "; did you mean 'east.h[0-3]'?" for h[0-3], if some name matches behind one of its dots;
+// otherwise as suggestion() says of the pattern's text. O(all names x length of the pattern).
+[[nodiscard]] std::string suggestion(const NamePattern& pattern,
+                                     const std::vector<std::string>& names);
+
 }  // namespace holdfast

@@ -79,11 +79,12 @@ std::string quoted_list(const std::vector<PlacedPattern>& patterns) {
 [[noreturn]] void refuse_unknown(const PlacedPattern& placed, const char* what,
                                  const std::vector<std::string>& known) {
   const std::string& text = placed.pattern.text();
-  throw Error(ErrorCode::UnknownName,
-              placed.pattern.literal()
-                  ? fmt::format("no {} is called '{}'{}", what, text, suggestion(text, known))
-                  : fmt::format("'{}' matches no {}{}", text, what, suggestion(text, known)),
-              placed.place);
+  throw Error(
+      ErrorCode::UnknownName,
+      placed.pattern.literal()
+          ? fmt::format("no {} is called '{}'{}", what, text, suggestion(placed.pattern, known))
+          : fmt::format("'{}' matches no {}{}", text, what, suggestion(placed.pattern, known)),
+      placed.place);
 }
 
 void warn_of_unused(const PlacedPattern& placed, const char* what,

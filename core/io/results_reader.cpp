@@ -194,6 +194,12 @@ Results read_results(const std::string& folder) {
                 "this is no folder; name one that `holdfast simulate --out` wrote",
                 Place{folder, 0, 0, {}, {}});
   }
+  if (!fs::exists(path / "summary.json", failure)) {
+    throw Error(ErrorCode::FileNotFound,
+                "there is no summary.json in this folder; name one that `holdfast simulate --out` "
+                "wrote",
+                Place{folder, 0, 0, {}, {}});
+  }
   Results results = read_summary((path / "summary.json").string());
   results.folder = folder;
   add_links((path / "links.csv").string(), results);

@@ -275,20 +275,36 @@ class UpdateMaker {
       if (error.code() != ErrorCode::BadValue) {
         throw;
       }
-      if (has_holders()) {
+      const std::vector<std::uint32_t> missing = blocks_without_holder();
+      if (missing.empty()) {
         throw Error(ErrorCode::BadValue,
                     "the receivers hold all that they want already: there is nothing to move",
                     scenario_.update.place);
       }
       throw Error(ErrorCode::BadValue,
-                  "no holder that may serve has all that the receivers want: " + error.message() +
-                      "; add a holder of what is missing",
+                  fmt::format("{} of the {} blocks are with no holder that may serve, among them "
+                              "block {}, which '{}' wants; add a holder of them",
+                              missing.size(), map_.blocks(), missing.front(),
+                              topology_.node(first_to_want(missing.front())).name),
                   scenario_.holders_place);
     }
   }
 
-  // Whether everything that is wanted is held by somebody who may serve.
-  bool has_holders() const {
+  NodeId first_to_want(std::uint32_t block) const {
+    const auto wants = [block](const Seat& seat) {
+      return seat.wanted != nullptr &&
+             std::any_of(seat.wanted->spans.begin(), seat.wanted->spans.end(),
+                         [block](const BlockSpan& span) {
+                           return block >= span.first.value() &&
+                                  block - span.first.value() < span.count;
+                         });
+    };
+    const auto at = std::find_if(seats_.begin(), seats_.end(), wants);
+    return NodeId(static_cast<std::size_t>(at - seats_.begin()));
+  }
+
+  // What is wanted and held by nobody who may serve, ascending.
+  std::vector<std::uint32_t> blocks_without_holder() const {
     std::vector<char> held(map_.blocks(), 0);
     std::vector<char> wanted(map_.blocks(), 0);
     std::unordered_set<const ShardBlocks*> done;
@@ -308,12 +324,11 @@ class UpdateMaker {
         }
       }
     }
+    std::vector<std::uint32_t> missing;
     for (std::size_t b = 0; b < held.size(); ++b) {
-      if (wanted[b] != 0 && held[b] == 0) {
-        return false;
-      }
+      if (wanted[b] != 0 && held[b] == 0) missing.push_back(static_cast<std::uint32_t>(b));
     }
-    return true;
+    return missing;
   }
 
   struct PartKey {

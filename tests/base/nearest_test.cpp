@@ -60,6 +60,13 @@ TEST(Nearest, OneEditIsOneEdit) {
   }
 }
 
+TEST(Suggestion, PrefersWhatBeginsWithTheWord) {
+  const Words presets{"qwen2.5-32b", "qwen3-30b-a3b-instruct", "qwen3-30b-a3b"};
+  EXPECT_EQ(suggestion("qwen3-30b", presets), "; did you mean 'qwen3-30b-a3b'?");
+  EXPECT_EQ(suggestion("qwen2.5-30b", presets), "; did you mean 'qwen2.5-32b'?");
+  EXPECT_EQ(suggestion("qw", presets, 1), "; known: qwen2.5-32b, ...");
+}
+
 TEST(Suggestion, NamesTheNearOrTheKnown) {
   EXPECT_EQ(suggestion("modle", Words{"model", "seed"}), "; did you mean 'model'?");
   EXPECT_EQ(suggestion("xxxxxx", Words{"model", "seed"}), "; known: model, seed");

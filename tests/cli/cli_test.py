@@ -86,10 +86,14 @@ class CliTest(unittest.TestCase):
     def test_wrong_usage_is_wrong_input(self):
         for arguments in ([], ["simulat"], ["simulate"], ["simulate", "a", "b"], ["topo"],
                           ["check", "plan.json"], ["simulate", "a", "--trace", "all"],
-                          ["simulate", "a", "--seed", "x"], ["simulate", "a", "--nonsense"]):
+                          ["simulate", "a", "--seed", "x"], ["simulate", "a", "--seed", "-1"],
+                          ["simulate", "a", "--seed=-1"], ["simulate", "a", "--nonsense"]):
             done = self.run_it(*arguments, status=2)
             self.assertRegex(done.stderr, r"^holdfast: error: ")
             self.assertEqual(done.stdout, "")
+        self.assertIn("--seed", self.run_it("simulate", "a", "--seed", "-1", status=2).stderr)
+        for arguments, known in ((["simulat", "a.yaml"], "'simulate'"), (["topo", "shw"], "'show'")):
+            self.assertIn(f"did you mean {known}", self.run_it(*arguments, status=2).stderr)
 
     def test_wrong_input_is_named(self):
         cases = [
@@ -247,8 +251,10 @@ class CliTest(unittest.TestCase):
 
         # Another topology, and each kind of damage.
         other = f"{SOURCE}/topologies/h100-1-host.yaml"
-        self.assertIn("WrongTopology", self.run_it("check", plan, "--topology", other,
-                                                   status=1).stdout)
+        done = self.run_it("check", plan, "--topology", other, status=1)
+        self.assertIn("refused: 1 violation\n", done.stdout)
+        self.assertRegex(done.stdout, r"/plan/topology: the plan was made for topology [0-9a-f]{32}, "
+                                      r"and this is 'h100-1-host', .*\[WrongTopology\]")
         with open(plan, encoding="utf-8") as file:
             good = json.load(file)
         damaged = json.loads(json.dumps(good))
@@ -289,8 +295,9 @@ class CliTest(unittest.TestCase):
         done = self.run_it("check", plan, "--topology", topology, status=1)
         self.assertIn("--scenario", done.stdout)
         self.assertIn("accepted", self.run_it("check", plan, "--scenario", left).stdout)
-        self.assertIn("WrongTopology", self.run_it("check", plan, "--scenario", whole,
-                                                   status=1).stdout)
+        done = self.run_it("check", plan, "--scenario", whole, status=1)
+        self.assertRegex(done.stdout, r"'other_traffic'.* may differ .*plan the scenario again "
+                                      r"\[WrongTopology\]")
         more = self.write("more.yaml", text + share + "verify: false\n")
         self.assertIn("WrongDemand", self.run_it("check", plan, "--scenario", more,
                                                  status=1).stdout)
@@ -539,7 +546,7 @@ class CliTest(unittest.TestCase):
             ([], "DIR"),
             ([self.path("nowhere")], "no folder"),
             ([self.path("s.yaml")], "no folder"),
-            ([self.path("empty")], "summary.json"),
+            ([self.path("empty")], "no summary.json in this folder; name one that"),
             ([out, self.path("nowhere")], "no folder"),
             ([out, out + "/"], "named twice"),
             ([out, "--top", "0"], "--top"),

@@ -103,6 +103,19 @@ TEST(NamePattern, RefusesWhatMeansNothing) {
   EXPECT_FALSE(NamePattern::parse(std::string(2'000, 'x')));
 }
 
+TEST(NamePattern, SuggestsWhereItWouldMatch) {
+  const std::vector<std::string> names{"east", "east.h0", "east.h1", "west.pod0.rack3"};
+  const auto suggested = [&](const char* text) {
+    return suggestion(*NamePattern::parse(text), names);
+  };
+  EXPECT_EQ(suggested("h0"), "; did you mean 'east.h0'?");
+  EXPECT_EQ(suggested("h[1-3]"), "; did you mean 'east.h[1-3]'?");
+  EXPECT_EQ(suggested("rack*"), "; did you mean 'west.pod0.rack*'?");
+  EXPECT_EQ(suggested("pod0.rack3"), "; did you mean 'west.pod0.rack3'?");
+  EXPECT_EQ(suggested("eest.h0"), "; did you mean 'east.h0'?");
+  EXPECT_THAT(suggested("zzzzzzzz"), HasSubstr("known: east"));
+}
+
 // A backtracking matcher would not come back from this.
 TEST(NamePattern, StaysLinearOnHostilePatterns) {
   std::string pattern;

@@ -93,7 +93,7 @@ const Wrong kWrong[] = {
     {"- {kind: nic}", ErrorCode::MissingKey, 1, 4, "share"},
     {"- {kind: nics, share: 30%}", ErrorCode::BadValue, 1, 10, "nic"},
     {"- {kind: nic, share: 0.3}", ErrorCode::BadUnit, 1, 22, "'50%'"},
-    {"- {kind: nic, share: 0%}", ErrorCode::BadUnit, 1, 22, "'50%'"},
+    {"- {kind: nic, share: 0%}", ErrorCode::BadUnit, 1, 22, "above 0%"},
     {"- {kind: nic, share: 100%}", ErrorCode::BadValue, 1, 22, "leaves nothing"},
     {"- {kind: nic, share: 30%, node: a}", ErrorCode::UnknownKey, 1, 27, "node"},
     {"- {at: [], share: 30%}", ErrorCode::BadValue, 1, 8, "at least one"},

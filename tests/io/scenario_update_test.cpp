@@ -256,7 +256,7 @@ const Wrong kWrong[] = {
      ErrorCode::NoEffect, 12, 21, "less than one block"},
     {"not all is held", kTrainer, kRollout,
      "holders: [{group: trainer, part: {last: 50%}}]\nupdate: {receivers: [rollout]}\n",
-     ErrorCode::BadValue, 12, 10, "add a holder"},
+     ErrorCode::BadValue, 12, 10, "which 'h1.gpu0' wants; add a holder of them"},
     {"nothing is missing", kTrainer, kRollout,
      "holders: [trainer, rollout]\nupdate: {receivers: [rollout]}\n", ErrorCode::BadValue, 13, 10,
      "nothing to move"},
