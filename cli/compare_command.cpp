@@ -73,6 +73,8 @@ std::string limits_text(const Comparison& comparison) {
               : fmt::format("  {:>7} {:>8}  ", percent(limit.share), rounded(limit.time));
       text += hanging(part, limit.text);
     }
+    if (compared.stall)
+      text += hanging(fmt::format("  {:>7} {:>8}  ", "stall", ""), *compared.stall);
   }
   return text;
 }
@@ -118,8 +120,24 @@ std::string domains_table(const Comparison& comparison) {
              : "";
 }
 
+// Where a column for each run would be wider than people can read.
+std::string link_ranges(const Comparison& comparison) {
+  Table table(
+      {{"link", Align::Left}, {"busiest in", Align::Left}, {"used"}, {"least"}, {"in runs"}});
+  for (const ComparedLink& link : comparison.links) {
+    const LinkRange range = range_of(link);
+    table.add({link.link, comparison.runs[range.busiest].label, percent(range.most),
+               percent(range.least), fmt::format("{}", range.runs)});
+  }
+  return "Busiest links, by the share of capacity x makespan that they carried, of the runs that "
+         "use them\n" +
+         table.text();
+}
+
 std::string links_table(const Comparison& comparison) {
+  constexpr std::size_t kMostColumns = 6;
   if (comparison.links.empty()) return "";
+  if (comparison.runs.size() > kMostColumns) return link_ranges(comparison);
   std::vector<Table::Column> columns = {{"link", Align::Left}};
   for (const ComparedRun& run : comparison.runs) columns.push_back({run.label});
   Table table(columns);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/io/compare_inputs.hpp"
+#include "core/io/compare_stall.hpp"
 
 namespace holdfast {
 namespace {
@@ -78,6 +79,21 @@ void add_links(Comparison& comparison, std::size_t top) {
 
 }  // namespace
 
+LinkRange range_of(const ComparedLink& link) {
+  LinkRange range;
+  for (std::size_t r = 0; r < link.used.size(); ++r) {
+    if (!link.used[r]) continue;
+    const double share = *link.used[r];
+    if (range.runs == 0 || share > range.most) {
+      range.busiest = r;
+      range.most = share;
+    }
+    range.least = range.runs == 0 ? share : std::min(range.least, share);
+    ++range.runs;
+  }
+  return range;
+}
+
 Comparison compare(std::vector<Results> folders, std::size_t top) {
   Comparison comparison;
   comparison.folders = std::move(folders);
@@ -90,6 +106,7 @@ Comparison compare(std::vector<Results> folders, std::size_t top) {
       const RunFigures& figures = comparison.folders[f].runs[r];
       run.limits = limits_of(figures);
       run.headline = headline_of(figures, run.limits);
+      run.stall = stall_words(figures);
       comparison.runs.push_back(std::move(run));
     }
   }

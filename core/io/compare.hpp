@@ -20,6 +20,7 @@ struct ComparedRun {
   std::size_t run = 0;     // index into its runs
   std::vector<Limit> limits;
   std::string headline;
+  std::optional<std::string> stall;  // stall_words()
 };
 
 // One link direction in every run.
@@ -28,6 +29,15 @@ struct ComparedLink {
   // By run: bytes / (capacity x makespan); nothing where it carried nothing or the run failed.
   std::vector<std::optional<double>> used;
 };
+
+// A link's use over all runs in which it carried anything, one at least.
+struct LinkRange {
+  std::size_t busiest = 0;  // the first run with the greatest share
+  double most = 0;
+  double least = 0;
+  std::size_t runs = 0;
+};
+[[nodiscard]] LinkRange range_of(const ComparedLink& link);
 
 struct Comparison {
   std::vector<Results> folders;

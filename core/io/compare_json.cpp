@@ -56,6 +56,7 @@ Json run_json(const Comparison& comparison, const ComparedRun& compared) {
                               {"share", limit.share},
                               {"text", limit.text}});
   }
+  json["stall"] = or_null(compared.stall);
   json["crossings"] = Json::array();
   for (const LevelCrossing& crossing : run.detail.crossings) {
     json["crossings"].push_back(crossing_json(crossing));
@@ -64,6 +65,8 @@ Json run_json(const Comparison& comparison, const ComparedRun& compared) {
   for (const BusyLink& link : run.detail.busiest) {
     json["busiest_links"].push_back(link_json(link));
   }
+  json["group_waits"] = Json::array();
+  for (const GroupWait& wait : run.detail.waits) json["group_waits"].push_back(wait_json(wait));
   return json;
 }
 

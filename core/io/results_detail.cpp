@@ -69,6 +69,24 @@ LevelCrossing read_crossing(const JsonValue& value) {
   return crossing;
 }
 
+GroupWait read_wait(const JsonValue& value) {
+  constexpr double kLongest = 9.2e6;  // what Time holds
+  const auto time = [&](const char* key) {
+    return time_from_seconds(value.at(key).number(0, kLongest));
+  };
+  GroupWait wait;
+  wait.group = value.at("group").text();
+  wait.role = value.at("role").text();
+  wait.replicas = value.at("replicas").count();
+  wait.gpus = value.at("gpus").count();
+  wait.fastest = time("fastest_s");
+  wait.slowest = time("slowest_s");
+  wait.least_bound = time("least_bound_s");
+  wait.most_bound = time("most_bound_s");
+  wait.excess_gpu_s = value.at("excess_gpu_s").number(0, 1e18);
+  return wait;
+}
+
 // Zero would divide by nothing later.
 Rate read_capacity(const JsonValue& value) {
   const Rate rate = value.rate();
@@ -115,6 +133,18 @@ Json link_json(const BusyLink& link) {
           {"enters", domain_or_null(link.enters)}};
 }
 
+Json wait_json(const GroupWait& wait) {
+  return {{"group", wait.group},
+          {"role", wait.role},
+          {"replicas", wait.replicas},
+          {"gpus", wait.gpus},
+          {"fastest_s", exact_seconds(wait.fastest)},
+          {"slowest_s", exact_seconds(wait.slowest)},
+          {"least_bound_s", exact_seconds(wait.least_bound)},
+          {"most_bound_s", exact_seconds(wait.most_bound)},
+          {"excess_gpu_s", wait.excess_gpu_s}};
+}
+
 void add_detail(Json& run, const RunDetail& detail) {
   run["depth"] = detail.depth;
   run["crossings"] = Json::array();
@@ -132,6 +162,8 @@ void add_detail(Json& run, const RunDetail& detail) {
                      {"rate_bytes_per_s", detail.digest->rate.bytes_per_second()},
                      {"busy_s", exact_seconds(detail.digest->busy())}};
   }
+  run["group_waits"] = Json::array();
+  for (const GroupWait& wait : detail.waits) run["group_waits"].push_back(wait_json(wait));
 }
 
 RunDetail read_detail(const JsonValue& run) {
@@ -147,6 +179,9 @@ RunDetail read_detail(const JsonValue& run) {
   if (!digest.is_null()) {
     detail.digest = DigestLoad{digest.at("worker").text(), digest.at("bytes").bytes(),
                                read_capacity(digest.at("rate_bytes_per_s"))};
+  }
+  for (const JsonValue& wait : run.at("group_waits").list()) {
+    detail.waits.push_back(read_wait(wait));
   }
   return detail;
 }

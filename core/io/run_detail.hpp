@@ -62,11 +62,26 @@ struct DigestLoad {
   [[nodiscard]] Time busy() const;
 };
 
+// How long the replicas of one group of the scenario wait in an in-place update (run_figures.hpp:
+// Stall), and the bounds of each of them.
+struct GroupWait {
+  std::string group;  // "near"
+  std::string role;   // "rollout"
+  std::uint64_t replicas = 0;
+  std::uint64_t gpus = 0;  // of all of them
+  Time fastest;            // of the replica that is complete first
+  Time slowest;
+  Time least_bound;
+  Time most_bound;
+  double excess_gpu_s = 0;  // GPU-seconds beyond the bounds
+};
+
 struct RunDetail {
   std::uint64_t depth = 0;  // of the plan: reads one after the other
   std::vector<LevelCrossing> crossings;
   std::vector<BusyLink> busiest;     // longest first
   std::optional<DigestLoad> digest;  // nothing where blocks are not verified
+  std::vector<GroupWait> waits;      // of groups that stall, in the scenario's order
 };
 
 inline constexpr std::size_t kBusiestLinks = 16;
@@ -79,6 +94,11 @@ struct MinimumCrossings {
 };
 // O(sum of the classes' holders and receivers x levels + domains).
 [[nodiscard]] MinimumCrossings minimum_crossings(const Topology& topology, const Demand& demand);
+
+// How groups wait; nothing for a shadow update. `completed` by worker. O(workers + replicas x
+// groups).
+[[nodiscard]] std::vector<GroupWait> waits_of(const ResultsContext& context,
+                                              std::span<const Time> completed);
 
 // O(links x levels + workers), and a sort of the used links.
 [[nodiscard]] RunDetail detail_of(const ResultsContext& context, const MinimumCrossings& minimum,

@@ -490,6 +490,23 @@ class CliTest(unittest.TestCase):
             limit = run["limits"][0]
             self.assertEqual(limit["kind"], "sharing")
             self.assertLess(limit["text"].index("that must"), limit["text"].index("usually have"))
+            self.assertEqual([wait["group"] for wait in run["group_waits"]],
+                             ["near", "second", "third"])
+        # The near ones could be done long before the makespan.
+        two_tree, binomial = self.compare(out)["runs"]
+        self.assertIn("'near' (rollout, 31 replicas) is complete after", two_tree["stall"])
+        self.assertIsNone(binomial["stall"])  # 9 % where the makespan has 18 %
+        self.assertIn("    stall           GPUs wait", self.run_it("compare", out).stdout)
+
+    def test_compare_shows_ranges_of_many_runs(self):
+        folders = [self.path(f"run{run}") for run in range(7)]
+        for folder, policy in zip(folders, ["chain"] * 6 + ["star"]):
+            self.run_it("simulate", self.scenario(), "--policy", policy, "--out", folder)
+        six = self.run_it("compare", *folders[:6]).stdout
+        self.assertRegex(six, r"\nlink +chain@run0 .* chain@run5\n")
+        seven = self.run_it("compare", *folders).stdout
+        self.assertRegex(seven, r"\nlink +busiest in +used +least +in runs\n")
+        self.assertRegex(seven, r"\n\S+ [<>] +star@run6 +[\d.]+ % +[\d.]+ % +7\n")
 
     def test_compare_counts_streams_at_a_time(self):
         with open(f"{SOURCE}/scenarios/cross-datacenter.yaml", encoding="utf-8") as file:

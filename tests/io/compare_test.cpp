@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/io/compare_reasons.hpp"
+#include "core/io/compare_stall.hpp"
 
 namespace holdfast {
 namespace {
@@ -319,6 +320,37 @@ TEST(Limits, AddUpToTheMakespan) {
   }
 }
 
+// The makespan is at its bound, most GPUs are not: the near ones could be done long before.
+TEST(Stall, NamesTheGroupsThatWaitLonger) {
+  RunFigures run = at_the_bound();
+  run.stall_fraction = 0.25;
+  GroupWait near{
+      "near", "rollout", 31, 248, seconds(1), seconds(9), milliseconds(500), milliseconds(600),
+      1'500};
+  GroupWait far{"far", "rollout", 1, 8, seconds(10), seconds(10), seconds(9), seconds(9), 300};
+  GroupWait fast{"fast", "rollout", 8, 64, seconds(1), seconds(1), seconds(1), seconds(1), 10};
+  run.detail.waits = {fast, far, near};
+  const auto words = stall_words(run);
+  ASSERT_TRUE(words);
+  EXPECT_EQ(*words,
+            "GPUs wait 4.0 times what they must, 1810 GPU-seconds more: 'near' (rollout, 31 "
+            "replicas) is complete after 1.00 s to 9.00 s, its own bound is 500 ms to 600 ms (83 % "
+            "of the excess); 'far' (rollout, 1 replica) is complete after 10.0 s, its own bound is "
+            "9.00 s (17 % of the excess)");
+  const Comparison both = compare({Results{"a", "s", {}, "", "", {}, 0, 0, {}, {run}}}, 3);
+  EXPECT_EQ(both.runs[0].stall, words);
+  run.stall_fraction = 0.95;  // not clearly lower
+  EXPECT_FALSE(stall_words(run));
+  run.stall_fraction = std::nullopt;
+  EXPECT_FALSE(stall_words(run));
+  run.stall_fraction = 0.25;
+  run.detail.waits.clear();
+  EXPECT_FALSE(stall_words(run));
+  run.detail.waits = {near};
+  run.makespan = std::nullopt;
+  EXPECT_FALSE(stall_words(run));
+}
+
 Results folder_of(const std::string& folder, std::vector<RunFigures> runs) {
   Results results;
   results.folder = folder;
@@ -413,6 +445,14 @@ TEST(Compare, SaysTheReaderCapOfGreedyAlone) {
   EXPECT_THAT(compare(folders, 3).warnings,
               ElementsAre("the reader cap of greedy differs: 2 in 'b', none in 'c', 'd' and 2 "
                           "more"));
+}
+
+TEST(Compare, TellsTheRangeOfALinksUse) {
+  const LinkRange range = range_of({"x", {std::nullopt, 0.25, 0.75, 0.125, 0.75}});
+  EXPECT_EQ(range.busiest, 2U);
+  EXPECT_EQ(range.most, 0.75);
+  EXPECT_EQ(range.least, 0.125);
+  EXPECT_EQ(range.runs, 4U);
 }
 
 TEST(Compare, PutsTheBusiestLinksOfEachRunInOneTable) {

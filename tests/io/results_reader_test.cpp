@@ -108,6 +108,7 @@ TEST_F(ResultsReader, RefusesEachKeyThatIsMissingOrOfAnotherType) {
       "/runs/0/busiest_links/0/leaves",
       "/runs/0/busiest_links/0/largest_stream_bytes",
       "/runs/0/digest",
+      "/runs/0/group_waits",
       "/runs/1/failures",
   };
   for (const char* text : pointers) {

@@ -173,9 +173,38 @@ TEST_F(DetailTest, AStreamCapCountsForTheLargestStream) {
   EXPECT_EQ(link.busy(), milliseconds(20));
 }
 
+// run_figures_test.cpp adds the same update up: 18 GPU-seconds where 9 must be.
+TEST(GroupWaits, OfReplicasOfOneGroup) {
+  samples::Results results;
+  auto run = results.run();
+  auto waits = waits_of(results.context(), run.completed);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits[0].group, "rollout");
+  EXPECT_EQ(waits[0].role, "rollout");
+  EXPECT_EQ(waits[0].replicas, 2U);
+  EXPECT_EQ(waits[0].gpus, 4U);
+  EXPECT_EQ(waits[0].fastest, seconds(4));
+  EXPECT_EQ(waits[0].slowest, seconds(5));
+  EXPECT_EQ(waits[0].least_bound, seconds(2));
+  EXPECT_EQ(waits[0].most_bound, milliseconds(2'500));
+  EXPECT_DOUBLE_EQ(waits[0].excess_gpu_s, 9);
+  // Faster than the bound, by jitter, takes nothing off the others' excess.
+  run.completed[1] = run.completed[2] = seconds(1);
+  EXPECT_DOUBLE_EQ(waits_of(results.context(), run.completed)[0].excess_gpu_s, 3);
+  results.task.replicas[1].name = "near[0]";
+  waits = waits_of(results.context(), run.completed);
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_EQ(waits[0].group, "near");
+  EXPECT_DOUBLE_EQ(waits[1].excess_gpu_s, 3);
+  results.scenario.update.destination = Destination::Shadow;
+  EXPECT_TRUE(waits_of(results.context(), run.completed).empty());
+}
+
 TEST_F(DetailTest, ReadsWhatWasWritten) {
   RunDetail before = detail();
   before.busiest[2].stream_cap = Rate(5);
+  before.waits = {{"near", "rollout", 2, 16, seconds(1), seconds(2), milliseconds(300),
+                   milliseconds(400), 2.5}};
   nlohmann::ordered_json written;
   add_detail(written, before);
   const std::string text = written.dump();
