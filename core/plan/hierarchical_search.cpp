@@ -231,8 +231,8 @@ class Search {
     for (std::size_t i = 0; i < times.size(); ++i) {
       if (touches_host(topology, topology.links()[i])) {
         slowest = std::max(slowest, times[i]);
-      } else {
-        floor = std::max(floor, times[i]);
+      } else if (topology.links()[i].kind == LinkKind::Wan) {
+        floor = std::max(floor, times[i]);  // other links of the fabric can be avoided
       }
     }
     // What is much slower than most may be out of the trees before it is too slow for the goal: it
