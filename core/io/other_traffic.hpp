@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/io/name_pattern.hpp"
+#include "core/io/pattern_list.hpp"
 #include "core/io/yaml_document.hpp"
 #include "core/topology/topology.hpp"
 
@@ -35,11 +35,6 @@ enum class TrafficKind {
 };
 
 // Patterns of one key, with the place of each.
-struct PlacedPattern {
-  NamePattern pattern;
-  Place place;
-};
-
 // What kind a link is of.
 [[nodiscard]] TrafficKind traffic_kind(const Link& link, const Topology& topology);
 

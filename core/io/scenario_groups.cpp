@@ -1,9 +1,11 @@
 #include "core/io/scenario_groups.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "core/io/pattern_list.hpp"
 #include "core/io/share.hpp"
 #include "core/nearest.hpp"
 
@@ -15,24 +17,11 @@ constexpr std::size_t kMostLayouts = 64;
 constexpr std::size_t kMostHolders = 10'000;
 
 void add_patterns(const YamlValue& value, GroupPlacement& placement) {
-  std::vector<YamlValue> items;
-  if (value.is_list()) {
-    items = value.list();
-  } else {
-    items.push_back(value);
+  for (PlacedPattern& placed : read_patterns(value)) {
+    placement.patterns.push_back(std::move(placed.pattern));
+    placement.pattern_places.push_back(std::move(placed.place));
   }
-  if (items.empty()) {
-    value.refuse(ErrorCode::BadValue, "name at least one");
-  }
-  for (const YamlValue& item : items) {
-    Parsed<NamePattern> pattern = NamePattern::parse(item.text());
-    if (!pattern) {
-      item.refuse(ErrorCode::BadValue, pattern.error());
-    }
-    placement.patterns.push_back(std::move(*pattern));
-    placement.pattern_places.push_back(item.place());
-  }
-  placement.place = items.front().place();
+  placement.place = placement.pattern_places.front();
 }
 
 GroupPlacement read_placement(const YamlValue& value) {
