@@ -65,7 +65,7 @@ void add_candidates(Policy policy, const PlanSpace& space, std::vector<Candidate
 // Of the plans that are as short as any, give or take one in a hundred, the one that makes GPUs
 // wait least; or the other way round. That much the model cannot tell, and a fast group that waits
 // for a slow one costs far more. On equal terms the first.
-const Candidate& best_of(const std::vector<Candidate>& candidates, Objective objective) {
+Candidate& best_of(std::vector<Candidate>& candidates, Objective objective) {
   constexpr double kTolerance = 1.01;
   const auto first = [&](const Candidate& c) {
     return objective == Objective::Stall ? c.stall : c.makespan.seconds();
@@ -75,8 +75,8 @@ const Candidate& best_of(const std::vector<Candidate>& candidates, Objective obj
   };
   double least = first(candidates.front());
   for (const Candidate& c : candidates) least = std::min(least, first(c));
-  const Candidate* best = nullptr;
-  for (const Candidate& c : candidates) {
+  Candidate* best = nullptr;
+  for (Candidate& c : candidates) {
     if (first(c) > least * kTolerance) continue;
     if (best == nullptr || second(c) < second(*best)) best = &c;
   }
@@ -130,8 +130,8 @@ Planned make_plan(Policy policy, const Router& router, const Demand& demand,
   } else {
     add_candidates(policy, space, candidates);
   }
-  const Candidate& best = best_of(candidates, options.objective);
-  return {best.plan, best.planner, best.makespan};
+  Candidate& best = best_of(candidates, options.objective);
+  return {std::move(best.plan), best.planner, best.makespan};
 }
 
 }  // namespace holdfast
