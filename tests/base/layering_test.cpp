@@ -27,9 +27,10 @@ const std::vector<Rule> kRules{
     {"core", "core/io", kImpure},
     {"core/io", "", "^(simgrid/|infiniband/|cuda|sys/socket|thread|mutex|sim/|real/|cli/)"},
     {"sim", "", "^(real/|cli/|infiniband/|cuda|yaml-cpp/|core/io/)"},
-    {"core/topology", "", "^core/(plan|weights|engine|io)/"},
-    {"core/weights", "", "^core/(plan|topology|engine|io)/"},
-    {"core/plan", "", "^core/(engine|weights|io)/"},
+    {"core/topology", "", "^core/(plan|weights|engine|catalog|io)/"},
+    {"core/weights", "", "^core/(plan|topology|engine|catalog|io)/"},
+    {"core/plan", "", "^core/(engine|weights|catalog|io)/"},
+    {"core/engine", "", "^core/(catalog|io)/"},
 };
 
 std::vector<std::string> violations(const Rule& rule) {
