@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/catalog/calls.hpp"
 #include "core/error.hpp"
 #include "core/io/name_pattern.hpp"
 #include "core/io/other_traffic.hpp"
@@ -90,8 +91,6 @@ struct ScenarioReceiver {
   std::size_t group = 0;
   Place place;
 };
-
-enum class Destination { InPlace, Shadow };
 
 struct ScenarioUpdate {
   std::vector<ScenarioReceiver> receivers;
