@@ -97,8 +97,10 @@ using CoordinatorCommand = std::variant<SendToWorker, MakePlan, MakeRepair>;
 // --- The machine ------------------------------------------------------------------------------
 class Coordinator {
  public:
-  // `spaces`: by SpaceId. The topology must outlive the coordinator.
-  Coordinator(const Topology& topology, std::vector<std::shared_ptr<const ModelSpace>> spaces,
+  // `roster`: the endpoint of each worker, by WorkerId, whether it runs or not. `spaces`: by
+  // SpaceId. The topology must outlive the coordinator.
+  Coordinator(const Topology& topology, std::vector<NodeId> roster,
+              std::vector<std::shared_ptr<const ModelSpace>> spaces,
               const CoordinatorConfig& config);
   ~Coordinator();
   Coordinator(Coordinator&&) noexcept;

@@ -104,7 +104,8 @@ struct Holding {
   Hash128 root;
   ShardId shard;
   HoldingState state = HoldingState::Published;
-  BlockSet verified;  // by number in the shard
+  BlockSet verified;                                          // by number in the shard
+  std::shared_ptr<const std::vector<std::uint64_t>> digests;  // by number in the shard
   bool withdrawn = false;
   bool runs = false;  // the group runs it
   Retention retention;
@@ -281,12 +282,15 @@ struct Answer {
 struct Decided {
   Decision decision;
 };
-// The fetch is over for the whole group.
+// The fetch is over for the whole group. Also the answer to an AskFetch of an older generation
+// (GroupBroken), which may come after GenerationIs.
 struct FetchDone {
   std::uint64_t n = 0;
+  Generation generation = 0;
   CallResult result;
 };
-// A member's incarnation changed.
+// A member died, or came back as another incarnation; fetches count from 1 again. A group starts
+// with generation 1.
 struct GenerationIs {
   Generation generation = 0;
 };
