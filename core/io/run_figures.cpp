@@ -5,9 +5,6 @@
 #include "core/io/run_detail.hpp"
 
 namespace holdfast {
-double GpuTime::seconds() const {
-  return static_cast<double>(picoseconds) / 1e12;
-}
 
 std::optional<double> Stall::fraction() const {
   if (rollout.picoseconds == 0) {

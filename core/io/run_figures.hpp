@@ -4,16 +4,10 @@
 #include <optional>
 #include <span>
 
+#include "core/gpu_time.hpp"
 #include "core/io/results.hpp"
 
 namespace holdfast {
-
-// GPU-seconds, exact: a sum of picoseconds over GPUs may exceed what Time holds.
-struct GpuTime {
-  __extension__ using Wide = unsigned __int128;  // in no C++ standard; both compilers have it
-  Wide picoseconds = 0;
-  [[nodiscard]] double seconds() const;
-};
 
 // How long GPUs of rollout groups wait in an in-place update, and how long any plan makes them. A
 // group waits until its last shard is complete, each of its GPUs with it; a group that misses

@@ -31,6 +31,7 @@ const std::vector<Rule> kRules{
     {"core/weights", "", "^core/(plan|topology|engine|catalog|io)/"},
     {"core/plan", "", "^core/(engine|weights|catalog|io)/"},
     {"core/engine", "", "^core/(catalog|io)/"},
+    {"core/workload", "", "^core/(weights|engine|catalog|io)/"},
 };
 
 std::vector<std::string> violations(const Rule& rule) {
