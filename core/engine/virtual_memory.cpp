@@ -81,7 +81,7 @@ void VirtualNetwork::State::submit(WorkerId worker, Job job) {
   if (options.digest_rate > Rate{}) time = transfer_time(Bytes(bytes), options.digest_rate);
   w.memory_free = std::max(w.memory_free, now) + time;
   w.jobs.push_back(std::move(job));
-  schedule(w.memory_free, EventKind::JobDone, worker.value());
+  schedule(w.memory_free, EventKind::JobDone, worker.value(), w.life);
 }
 
 void VirtualNetwork::State::job_done(WorkerId worker) {

@@ -45,6 +45,11 @@ void VirtualNetwork::State::drop_stale() {
         if (peer.timer == event.at) peer.timer = Time::never();
         break;
       }
+      case EventKind::Served:
+      case EventKind::JobDone:
+      case EventKind::Revoked:
+        if (workers[event.subject].life == event.generation) return;
+        break;
       default:
         return;
     }
@@ -69,8 +74,10 @@ void VirtualNetwork::State::happen(const Event& event) {
       return lost(event.subject);
     case EventKind::Message: {
       Letter& letter = letters[event.subject];
-      record(VirtualRecord::Kind::Delivered, letter.from, letter.to, letter.payload.size());
-      tell(letter.to, MessageReceived{letter.from, std::move(letter.payload)});
+      if (workers[letter.to.index()].life == letter.to_life && !is_cut(letter.from, letter.to)) {
+        record(VirtualRecord::Kind::Delivered, letter.from, letter.to, letter.payload.size());
+        tell(letter.to, MessageReceived{letter.from, std::move(letter.payload)});
+      }
       free_letters.push_back(event.subject);
       return;
     }
@@ -110,11 +117,13 @@ void VirtualNetwork::State::tell(WorkerId worker, TransportEvent event) {
   announce(worker);
 }
 
-void VirtualNetwork::State::send(WorkerId from, WorkerId to, std::span<const std::byte> payload) {
+void VirtualNetwork::State::send(const Peer& peer, std::span<const std::byte> payload) {
+  const WorkerId from = peer.owner;
+  const WorkerId to = peer.remote;
   ++workers[from.index()].traffic.messages_sent;
   constexpr std::uint64_t kMille = 1000;
   std::uint32_t copies = random() % kMille < options.doubled_per_mille ? 2 : 1;
-  if (random() % kMille < options.lost_per_mille) {
+  if (random() % kMille < options.lost_per_mille || is_cut(from, to)) {
     record(VirtualRecord::Kind::Dropped, from, to, payload.size());
     copies = 0;
   }
@@ -125,7 +134,7 @@ void VirtualNetwork::State::send(WorkerId from, WorkerId to, std::span<const std
     }
     const std::uint32_t number = free_letters.back();
     free_letters.pop_back();
-    letters[number] = {from, to, {payload.begin(), payload.end()}};
+    letters[number] = {from, to, peer.remote_life, {payload.begin(), payload.end()}};
     Time at = now + options.latency;
     if (options.message_jitter > Time{}) {
       const auto span = static_cast<std::uint64_t>(options.message_jitter.picoseconds()) + 1;
@@ -153,6 +162,35 @@ void VirtualNetwork::State::crash(WorkerId worker) {
       schedule(now + options.detection, EventKind::PeerLost, p);
     }
   }
+}
+
+void VirtualNetwork::State::restart(WorkerId worker) {
+  Worker& w = workers[worker.index()];
+  if (w.alive) return;
+  w.alive = true;
+  ++w.life;
+  w.regions.clear();
+  w.grants.clear();
+  w.revokes.clear();
+  w.serving = kNone;
+  w.stalled_until = now;
+  w.sink_free = now;
+  w.memory_free = now;
+  w.corrupt_after = 0;
+  w.transport->forget();
+}
+
+void VirtualNetwork::State::show(ReadSight::Kind kind, const Read& read) const {
+  if (!watcher) return;
+  const Peer& peer = peers[read.peer];
+  ReadSight sight{kind, peer.remote, peer.owner, {}, {}, read.region, read.pieces, {}};
+  if (kind == ReadSight::Kind::Served) {
+    const Grant& grant = *grant_of(read);
+    sight.version = grant.version;
+    sight.source_region = grant.region;
+    sight.bytes = read.data;
+  }
+  watcher(sight);
 }
 
 void VirtualNetwork::State::lost(std::uint32_t peer) {
@@ -190,6 +228,17 @@ void VirtualNetwork::set_message_faults(std::uint32_t lost_per_mille,
 }
 void VirtualNetwork::crash(WorkerId worker) {
   state_->crash(worker);
+}
+void VirtualNetwork::restart(WorkerId worker) {
+  state_->restart(worker);
+}
+void VirtualNetwork::cut(WorkerId from, WorkerId to, bool cut) {
+  const std::size_t count = state_->workers.size();
+  if (state_->cuts.empty()) state_->cuts.resize(count * count);
+  state_->cuts[from.index() * count + to.index()] = cut;
+}
+void VirtualNetwork::watch_reads(std::function<void(const ReadSight&)> watcher) {
+  state_->watcher = std::move(watcher);
 }
 void VirtualNetwork::stall(WorkerId worker, Time until) {
   state_->workers[worker.index()].stalled_until = until;

@@ -1,7 +1,7 @@
 // A network inside one process with virtual time: Transports and Memories that move real bytes
 // between registered regions, with seeded loss, doubling, delay and reordering of messages,
-// crashes, stalls and corruption. The second implementation of the contracts, the oracle of the
-// engine's tests and the network of the fuzzer.
+// crashes, restarts, one-way cuts, stalls and corruption. The second implementation of the
+// contracts, the oracle of the engine's tests and the network of the fuzzer.
 //
 // Model. A read's request takes the latency to its source. The source's port serves one read at a
 // time, peers with waiting reads in turn, each for bytes / min(source rate, sink rate); the bytes
@@ -54,6 +54,23 @@ struct VirtualRecord {
   friend bool operator==(const VirtualRecord&, const VirtualRecord&) = default;
 };
 
+// A read as somebody who watches sees it.
+struct ReadSight {
+  enum class Kind {
+    Posted,   // by the reader
+    Served,   // the bytes leave the source
+    Arrived,  // they are in the reader's region
+  };
+  Kind kind = Kind::Posted;
+  WorkerId source;
+  WorkerId reader;
+  Version version;         // Served: of the permission
+  RegionId source_region;  // Served
+  RegionId reader_region;
+  std::span<const Piece> pieces;
+  std::span<const std::byte> bytes;  // Served: as they lie in the source's region
+};
+
 // Payload that arrived in full, by worker.
 struct VirtualTraffic {
   Bytes in;
@@ -80,6 +97,12 @@ class VirtualNetwork {
 
   // Faults. They take effect now; `at` schedules them.
   void crash(WorkerId worker);
+  // A new life of a dead worker, with nothing registered, allowed or open. What others had open to
+  // its former life is lost to them, at the latest `detection` after the crash.
+  void restart(WorkerId worker);
+  // One way, until called with false: no message, request or byte gets from one to the other. Reads
+  // that suffer from it end at their deadline.
+  void cut(WorkerId from, WorkerId to, bool cut);
   // The worker's port serves nothing until then; what is being served is finished.
   void stall(WorkerId worker, Time until);
   // One byte of the read after the next `skip` reads that leave `source` is wrong when it arrives.
@@ -102,6 +125,9 @@ class VirtualNetwork {
   // time has come (and returns at once if nothing can happen any more and `until` is never). A
   // driver that gives each worker a thread or coroutine switches here.
   void set_wait(std::function<void(WorkerId worker, Time until)> wait);
+
+  // Called at each of these moments; must not call back.
+  void watch_reads(std::function<void(const ReadSight&)> watcher);
 
   [[nodiscard]] const VirtualTraffic& traffic(WorkerId worker) const;
   [[nodiscard]] const std::vector<VirtualRecord>& records() const;

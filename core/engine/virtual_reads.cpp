@@ -55,6 +55,7 @@ Posted VirtualNetwork::State::post(std::uint32_t number, const ReadRequest& requ
   peer.open.push_back(slot);
   arm(number, read.deadline);
   record(VirtualRecord::Kind::Request, peer.owner, peer.remote, read.id);
+  show(ReadSight::Kind::Posted, read);
   if (!valid || Bytes(read.bytes) > options.limits.bytes_per_read) {
     read.denial = ReadStatus::OutOfRange;
     schedule(now, EventKind::Denied, slot, read.generation);
@@ -91,7 +92,7 @@ void VirtualNetwork::State::request_arrived(std::uint32_t slot) {
   const std::uint32_t number = reads[slot].peer;
   Peer& peer = peers[number];
   Worker& source = workers[peer.remote.index()];
-  if (!source.alive) return;
+  if (!same_life(peer) || is_cut(peer.owner, peer.remote)) return;
   if (const ReadStatus status = admit(reads[slot]); status != ReadStatus::Ok) {
     return deny(slot, status);
   }
@@ -114,7 +115,7 @@ void VirtualNetwork::State::serve_next(WorkerId id) {
     while (!peer.queue.empty() && source.serving == kNone) {
       const auto [slot, generation] = peer.queue.front();
       peer.queue.pop_front();
-      if (!current(slot, generation)) continue;
+      if (!current(slot, generation) || !same_life(peer)) continue;
       if (const ReadStatus status = admit(reads[slot]); status != ReadStatus::Ok) {
         deny(slot, status);
         continue;
@@ -123,7 +124,8 @@ void VirtualNetwork::State::serve_next(WorkerId id) {
       source.serving_generation = generation;
       const Rate rate = std::min(source.rate, workers[peer.owner.index()].rate);
       const Time time = transfer_time(Bytes(reads[slot].bytes), rate);
-      schedule(time == Time::never() ? time : now + time, EventKind::Served, id.value());
+      schedule(time == Time::never() ? time : now + time, EventKind::Served, id.value(),
+               source.life);
     }
     peer.in_turn = !peer.queue.empty();
     if (peer.in_turn) source.turn.push_back(number);
@@ -134,7 +136,7 @@ void VirtualNetwork::State::served(WorkerId id) {
   Worker& source = workers[id.index()];
   const std::uint32_t slot = std::exchange(source.serving, kNone);
   if (!source.alive) return;
-  if (current(slot, source.serving_generation)) {
+  if (current(slot, source.serving_generation) && same_life(peers[reads[slot].peer])) {
     Read& read = reads[slot];
     if (const ReadStatus status = admit(read); status != ReadStatus::Ok) {
       deny(slot, status);
@@ -151,7 +153,7 @@ void VirtualNetwork::State::served(WorkerId id) {
       }
       arrival = std::max(arrival, sink.sink_free + transfer_time(Bytes(read.bytes), sink.rate));
       sink.sink_free = arrival;
-      schedule(arrival, EventKind::Arrived, slot, read.generation);
+      if (!is_cut(id, owner)) schedule(arrival, EventKind::Arrived, slot, read.generation);
     }
   }
   serve_next(id);
@@ -168,6 +170,7 @@ void VirtualNetwork::State::take_from_source(Read& read) {
     const auto bytes = region.memory.subspan(piece.remote_offset, piece.bytes);
     read.data.insert(read.data.end(), bytes.begin(), bytes.end());
   }
+  show(ReadSight::Kind::Served, read);
   if (read.corrupt && !read.data.empty()) {
     read.data[random() % read.data.size()] ^= static_cast<std::byte>(1U + random() % 255U);
   }
@@ -191,10 +194,13 @@ void VirtualNetwork::State::arrived(std::uint32_t slot) {
   put_into_sink(read);
   workers[peer.owner.index()].traffic.in += Bytes(read.bytes);
   record(VirtualRecord::Kind::Arrived, peer.remote, peer.owner, read.id);
+  show(ReadSight::Kind::Arrived, read);
   complete(slot, ReadStatus::Ok);
 }
 
 void VirtualNetwork::State::deny(std::uint32_t slot, ReadStatus status) {
+  const Peer& peer = peers[reads[slot].peer];
+  if (is_cut(peer.remote, peer.owner)) return;
   reads[slot].denial = status;
   schedule(now + options.latency, EventKind::Denied, slot, reads[slot].generation);
 }

@@ -33,7 +33,7 @@ struct Event {
   std::uint64_t order = 0;  // of scheduling: ties go to the earlier
   EventKind kind = EventKind::Action;
   std::uint32_t subject = 0;
-  std::uint32_t generation = 0;  // of a read slot: an older one is stale
+  std::uint32_t generation = 0;  // of a read slot, or life of a worker: an older one is stale
   friend bool operator>(const Event& a, const Event& b) {
     return a.at != b.at ? a.at > b.at : a.order > b.order;
   }
@@ -58,6 +58,7 @@ struct Read {
 struct Peer {
   WorkerId owner;
   WorkerId remote;
+  std::uint32_t remote_life = 0;
   bool closed = false;
   bool lost = false;
   bool in_turn = false;            // in its source's `turn`
@@ -93,6 +94,7 @@ class VirtualMemory;
 
 struct Worker {
   bool alive = true;
+  std::uint32_t life = 0;  // restarts so far
   Rate rate;
   std::vector<Region> regions;
   std::vector<Grant> grants;
@@ -116,6 +118,7 @@ struct Worker {
 struct Letter {
   WorkerId from;
   WorkerId to;
+  std::uint32_t to_life = 0;
   std::vector<std::byte> payload;
 };
 
@@ -159,8 +162,18 @@ struct VirtualNetwork::State {
   void release(std::uint32_t slot);
 
   void crash(WorkerId worker);
+  void restart(WorkerId worker);
+  [[nodiscard]] bool is_cut(WorkerId from, WorkerId to) const {
+    return !cuts.empty() && cuts[from.index() * workers.size() + to.index()];
+  }
+  // The life to which the peer was opened is still the remote's.
+  [[nodiscard]] bool same_life(const virtual_network::Peer& peer) const {
+    const virtual_network::Worker& remote = workers[peer.remote.index()];
+    return remote.alive && remote.life == peer.remote_life;
+  }
+  void show(ReadSight::Kind kind, const virtual_network::Read& read) const;
   void lost(std::uint32_t peer);
-  void send(WorkerId from, WorkerId to, std::span<const std::byte> payload);
+  void send(const virtual_network::Peer& peer, std::span<const std::byte> payload);
   void job_done(WorkerId worker);
   void submit(WorkerId worker, virtual_network::Job job);
   void run_until_ready(WorkerId worker, Time until);
@@ -180,6 +193,8 @@ struct VirtualNetwork::State {
   std::vector<std::uint32_t> free_letters;
   std::vector<std::function<void()>> actions;
   std::vector<WorkerId> ready;
+  std::vector<bool> cuts;  // by from, to; empty: none so far
+  std::function<void(const ReadSight&)> watcher;
   std::function<void(WorkerId, Time)> wait;
   std::vector<VirtualRecord> records;
 };
@@ -204,13 +219,14 @@ class VirtualTransport final : public Transport {
   std::size_t poll(std::span<TransportEvent> out) override;
   void wait(Time until) override;
   [[nodiscard]] Time now() const override;
+  void forget() { peers_.clear(); }  // a new life
 
  private:
   [[nodiscard]] Worker& self() const { return state_.workers[self_.index()]; }
 
   VirtualNetwork::State& state_;
   WorkerId self_;
-  std::vector<std::uint32_t> peers_;  // opened by this worker
+  std::vector<std::uint32_t> peers_;  // opened by this worker in this life
 };
 
 class VirtualMemory final : public Memory {

@@ -10,12 +10,16 @@ RegionId VirtualTransport::add_region(std::span<std::byte> memory, Bytes size) {
   return RegionId(self().regions.size() - 1);
 }
 
-// Peers are never reused, so that `nonce` has nothing to tell apart: a dead worker stays dead.
+// Peers are never reused and know the life of the worker they lead to, so that `nonce` has nothing
+// to tell apart.
 PeerId VirtualTransport::open(const Endpoint& endpoint, std::uint64_t /*nonce*/) {
   const auto number = static_cast<std::uint32_t>(state_.peers.size());
   Peer peer;
   peer.owner = self_;
   peer.remote = endpoint.worker;
+  if (endpoint.worker.index() < state_.workers.size()) {
+    peer.remote_life = state_.workers[endpoint.worker.index()].life;
+  }
   state_.peers.push_back(std::move(peer));
   peers_.push_back(number);
   const bool there = endpoint.worker.index() < state_.workers.size() &&
@@ -54,7 +58,7 @@ void VirtualTransport::revoke(WorkerId reader, Version version) {
     if (grant.reader == reader && grant.version == version) grant.revoked = true;
   }
   self().revokes.push_back({reader, version});
-  state_.schedule(state_.now, EventKind::Revoked, self_.value());
+  state_.schedule(state_.now, EventKind::Revoked, self_.value(), self().life);
 }
 
 Posted VirtualTransport::read(const ReadRequest& request) {
@@ -73,7 +77,7 @@ void VirtualTransport::cancel(OpId id) {
 bool VirtualTransport::send(PeerId peer, std::span<const std::byte> payload) {
   const Peer& to = state_.peers[peer.index()];
   if (!self().alive || to.closed || to.lost || payload.size() > kMaxMessage) return false;
-  if (to.remote.index() < state_.workers.size()) state_.send(self_, to.remote, payload);
+  if (to.remote.index() < state_.workers.size()) state_.send(to, payload);
   return true;
 }
 

@@ -1,0 +1,105 @@
+// Lives and cuts of the virtual network.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "core/engine/virtual_network.hpp"
+
+namespace holdfast {
+namespace {
+
+constexpr WorkerId kSource(0U);
+constexpr WorkerId kReader(1U);
+constexpr Version kVersion{0, 7};
+
+class VirtualFaults : public ::testing::Test {
+ protected:
+  VirtualFaults() : network_(2, {}) {
+    network_.watch_reads([this](const ReadSight& s) { seen_.push_back(s.kind); });
+  }
+
+  // Registers memories of both; the permission to read the source's.
+  Access share() {
+    from_.assign(64, std::byte{9});
+    to_.assign(64, std::byte{0});
+    const RegionId region = source().add_region(from_, Bytes(64));
+    into_ = reader().add_region(to_, Bytes(64));
+    return source().allow(kReader, kVersion, region);
+  }
+  Transport& source() { return network_.transport(kSource); }
+  Transport& reader() { return network_.transport(kReader); }
+  void read(PeerId peer, const Access& access, OpId id, Time deadline) {
+    const std::vector<Piece> pieces{{0, 0, 64}};
+    ASSERT_EQ(reader().read({id, peer, access, into_, pieces, deadline}), Posted::Posted);
+  }
+  void run_until(Time until) {
+    while (network_.next_event() <= until) network_.step();
+    network_.advance(until);
+  }
+  std::vector<TransportEvent> told(Transport& transport) {
+    std::vector<TransportEvent> events(16);
+    events.resize(transport.poll(events));
+    return events;
+  }
+
+  VirtualNetwork network_;
+  std::vector<std::byte> from_;
+  std::vector<std::byte> to_;
+  RegionId into_;
+  std::vector<ReadSight::Kind> seen_;
+};
+
+TEST_F(VirtualFaults, NothingOfAFormerLifeReachesTheNext) {
+  const Access access = share();
+  const PeerId old = reader().open({kSource, {}, {}}, 1);
+  read(old, access, 1, Time::never());  // its request is on the way
+  EXPECT_TRUE(reader().send(old, std::vector<std::byte>(3)));
+  network_.crash(kSource);
+  network_.restart(kSource);
+  ASSERT_TRUE(network_.alive(kSource));
+  const RegionId region = source().add_region(from_, Bytes(64));
+  const Access renewed = source().allow(kReader, kVersion, region);
+  run_until(seconds(1));
+  EXPECT_TRUE(told(source()).empty());
+  const auto events = told(reader());
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(std::get<ReadDone>(events[0]).status, ReadStatus::PeerGone);
+  EXPECT_TRUE(std::holds_alternative<PeerLost>(events[1]));
+
+  const PeerId peer = reader().open({kSource, {}, {}}, 2);
+  read(peer, access, 2, Time::never());
+  run_until(seconds(2));
+  EXPECT_EQ(std::get<ReadDone>(told(reader()).at(0)).status, ReadStatus::AccessDenied);
+  read(peer, renewed, 3, Time::never());
+  run_until(seconds(3));
+  EXPECT_EQ(std::get<ReadDone>(told(reader()).at(0)).status, ReadStatus::Ok);
+  EXPECT_EQ(to_, from_);
+  EXPECT_EQ(seen_,
+            (std::vector{ReadSight::Kind::Posted, ReadSight::Kind::Posted, ReadSight::Kind::Posted,
+                         ReadSight::Kind::Served, ReadSight::Kind::Arrived}));
+}
+
+TEST_F(VirtualFaults, ACutStopsRequestsAndBytesOneWayEach) {
+  const Access access = share();
+  const PeerId peer = reader().open({kSource, {}, {}}, 1);
+  for (const bool outwards : {true, false}) {
+    const WorkerId from = outwards ? kReader : kSource;
+    const WorkerId to = outwards ? kSource : kReader;
+    seen_.clear();
+    network_.cut(from, to, true);
+    read(peer, access, 1, network_.now() + milliseconds(5));
+    run_until(network_.now() + milliseconds(10));
+    EXPECT_EQ(std::get<ReadDone>(told(reader()).at(0)).status, ReadStatus::DeadlineExceeded);
+    EXPECT_EQ(seen_.size(), outwards ? 1U : 2U);  // it is served for nothing
+    EXPECT_TRUE(reader().send(peer, std::vector<std::byte>(3)));
+    run_until(network_.now() + milliseconds(10));
+    EXPECT_EQ(told(source()).size(), outwards ? 0U : 1U);
+    network_.cut(from, to, false);
+    read(peer, access, 2, Time::never());
+    run_until(network_.now() + milliseconds(10));
+    EXPECT_EQ(std::get<ReadDone>(told(reader()).at(0)).status, ReadStatus::Ok);
+  }
+}
+
+}  // namespace
+}  // namespace holdfast
