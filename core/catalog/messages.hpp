@@ -40,7 +40,9 @@ using Generation = std::uint64_t;   // of a group: rises when a member's incarna
 // The upper half is the epoch in which it was planned, so that no two plans have one id.
 using PlanNumber = std::uint64_t;
 
-// A worker as it introduces itself.
+// A worker as it introduces itself. One that has grants or open transfers is let in only while the
+// coordinator rebuilds; at any other time it is fenced, clears both, and says Hello with its next
+// incarnation. After Welcome it asks again for whatever its open calls wait for.
 struct WorkerCard {
   NodeId node;  // its GPU or host memory
   SpaceId space;

@@ -14,7 +14,12 @@ ModelSpace::ModelSpace(std::string job, std::string model, Bytes block_size,
     : job_(std::move(job)),
       model_(std::move(model)),
       block_size_(block_size),
-      block_bytes_(std::move(block_bytes)) {}
+      block_bytes_(std::move(block_bytes)) {
+  whole_.spans.push_back({BlockId(0U), blocks()});
+  whole_.first.push_back(0);
+  whole_.blocks = blocks();
+  for (const Bytes bytes : block_bytes_) whole_.bytes += bytes;
+}
 
 LayoutNumber ModelSpace::add_layout(std::string name, std::vector<std::vector<BlockSpan>> shards) {
   for (const LayoutShards& other : layouts_) {

@@ -26,12 +26,14 @@ using SpaceId = Id<struct SpaceTag>;  // index into the coordinator's model spac
 using LayoutNumber = std::uint32_t;   // index into a space's layouts
 using GroupId = Id<struct GroupTag>;  // index into the coordinator's groups
 
-// What one worker of a group holds of a model.
+// What one worker of a group holds of a model. Host memory, which keeps copies for others, holds
+// blocks of kWholeModel, whose shard is every block.
 struct ShardId {
   LayoutNumber layout = 0;
   std::uint32_t rank = 0;
   friend constexpr auto operator<=>(const ShardId&, const ShardId&) = default;
 };
+inline constexpr ShardId kWholeModel{0xffffffffU, 0};
 
 class ModelSpace {
  public:
@@ -66,6 +68,7 @@ class ModelSpace {
   // Nothing if the shard does not hold the block. O(log spans).
   [[nodiscard]] std::optional<std::uint32_t> number(ShardId shard, BlockId block) const;
   [[nodiscard]] bool valid(ShardId shard) const {
+    if (shard == kWholeModel) return true;
     return shard.layout < layouts_.size() && shard.rank < layouts_[shard.layout].shards.size();
   }
 
@@ -81,7 +84,7 @@ class ModelSpace {
     std::vector<Shard> shards;
   };
   [[nodiscard]] const Shard& at(ShardId shard) const {
-    return layouts_[shard.layout].shards[shard.rank];
+    return shard == kWholeModel ? whole_ : layouts_[shard.layout].shards[shard.rank];
   }
 
   std::string job_;
@@ -89,6 +92,7 @@ class ModelSpace {
   Bytes block_size_;
   std::vector<Bytes> block_bytes_;
   std::vector<LayoutShards> layouts_;
+  Shard whole_;
 };
 
 // The space of a weight map: its blocks and all of its layouts. O(blocks + segments x shards).
