@@ -31,9 +31,14 @@ void WorkerEngine::on(const MessageFrom& event) {
   if (!useful) ++ignored_;
 }
 
+bool WorkerEngine::ours(const MessageSubject& about) const {
+  return about.version == tables_->version() && about.transfer == tables_->transfer() &&
+         about.stripe.index() < tables_->stripes();
+}
+
 bool WorkerEngine::on_have(WorkerId from, const Have& have) {
-  if (have.version != tables_->version() || have.stripe.index() >= tables_->stripes()) return false;
-  const std::uint32_t number = find_stripe(have.stripe);
+  if (!ours(have.about)) return false;
+  const std::uint32_t number = find_stripe(have.about.stripe);
   if (number == kNone) return false;
   const StripeState& stripe = stripes_[number];
   if (have.first > stripe.blocks || have.count > stripe.blocks - have.first) return false;
@@ -68,11 +73,12 @@ bool WorkerEngine::take_offer(InEdge& edge, const Have& have) {
 }
 
 bool WorkerEngine::on_ask(WorkerId from, const Ask& ask) {
-  if (ask.version != tables_->version() || ask.stripe.index() >= tables_->stripes()) return false;
-  const auto blocks = static_cast<std::uint32_t>(tables_->blocks(ask.stripe).size());
+  if (!ours(ask.about)) return false;
+  const StripeId stripe = ask.about.stripe;
+  const auto blocks = static_cast<std::uint32_t>(tables_->blocks(stripe).size());
   if (ask.first >= blocks) return false;
   const std::uint32_t end = ask.first + std::min(blocks - ask.first, kMaxHaveBlocks);
-  const std::uint32_t number = find_stripe(ask.stripe);
+  const std::uint32_t number = find_stripe(stripe);
   std::uint32_t c = number == kNone ? kNone : stripes_[number].first_child;
   while (c != kNone && (children_[c].worker != from || children_[c].gone)) {
     c = children_[c].next_child;
@@ -81,10 +87,10 @@ bool WorkerEngine::on_ask(WorkerId from, const Ask& ask) {
     children_[c].quiet_until = now_ + children_[c].have_interval;
   } else {
     // A holder keeps no state of the plan's children.
-    const TableEdge* edge = tables_->edge(ask.stripe, from);
+    const TableEdge* edge = tables_->edge(stripe, from);
     if (edge == nullptr || edge->parent != worker_ || !edge->from_holder) return false;
   }
-  send_have(from, ask.stripe, ask.first, end);
+  send_have(from, stripe, ask.first, end);
   return true;
 }
 

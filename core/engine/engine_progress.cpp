@@ -173,7 +173,7 @@ void WorkerEngine::tell(ChildState& child) {
 void WorkerEngine::send_have(WorkerId to, StripeId stripe, std::uint32_t first, std::uint32_t end) {
   do {
     const std::uint32_t count = std::min(kMaxHaveBlocks, end - first);
-    out_->push_back(SendMessage{to, stripe, first, count, false});
+    out_->push_back(SendMessage{to, stripe, first, count, false, 0});
     first += count;
   } while (first < end);
 }
@@ -196,13 +196,14 @@ Time WorkerEngine::usual_ask_wait(const InEdge& edge) const {
 // Asks the parents of edges that wait for word for too long.
 void WorkerEngine::ask_again() {
   ask_check_ = Time::never();
-  for (InEdge& edge : edges_) {
+  for (EdgeNumber e = 0; e < edges_.size(); ++e) {
+    InEdge& edge = edges_[e];
     if (edge.parent_has_all || edge.left == 0) continue;
     const bool waits = !edge.blocked && edge.open < edge.window && edge.next < edge.to;
     if (edge.ask_at <= now_) {
       if (waits) {
         out_->push_back(
-            SendMessage{edge.parent, stripes_[edge.stripe].id, edge.next & ~kWordMask, 0, true});
+            SendMessage{edge.parent, stripes_[edge.stripe].id, edge.next & ~kWordMask, 0, true, e});
         edge.ask_wait =
             std::min(edge.ask_wait * 2, std::max(config_.ask_interval_most, usual_ask_wait(edge)));
       }

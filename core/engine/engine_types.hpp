@@ -61,6 +61,10 @@ struct ReadBlock {
   BlockId block;
   Time deadline;
 };
+// Cancel all open reads of the edge; each still ends with a BlockRead.
+struct CancelReads {
+  EdgeNumber edge = 0;
+};
 struct DigestBlock {
   EdgeBlock at;
   BlockId block;
@@ -73,6 +77,7 @@ struct SendMessage {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
   bool ask = false;
+  EdgeNumber edge = 0;  // ask: the assignment whose parent is asked
 };
 // The block is right and counted; children may have it. For traces and statistics.
 struct BlockVerified {
@@ -112,7 +117,7 @@ struct Failed {
   EngineFailure failure;
 };
 
-using EngineCommand =
-    std::variant<ReadBlock, DigestBlock, SendMessage, BlockVerified, Completed, Failed>;
+using EngineCommand = std::variant<ReadBlock, CancelReads, DigestBlock, SendMessage, BlockVerified,
+                                   Completed, Failed>;
 
 }  // namespace holdfast

@@ -55,8 +55,9 @@ void check_ids(const Demand& demand, const Plan& plan) {
 }  // namespace
 
 UpdateTables::UpdateTables(const Demand& demand, const Plan& plan, const Router* router,
-                           std::vector<std::uint64_t> digests)
+                           std::vector<std::uint64_t> digests, std::uint32_t transfer)
     : version_(demand.version),
+      transfer_(transfer),
       verify_(demand.verify),
       block_bytes_(demand.block_bytes),
       digests_(std::move(digests)) {

@@ -35,11 +35,13 @@ class UpdateTables {
   // are then zero and the engine's least interval counts.
   // The plan must have passed the checker. Throws Error(BadValue) for a digest table of the wrong
   // length, Error(BadPlan) for ids that are not there.
+  // `transfer` tells transfers of one version apart in messages: all its workers give the same.
   // O(edges x (log holders + route length) + blocks).
   UpdateTables(const Demand& demand, const Plan& plan, const Router* router,
-               std::vector<std::uint64_t> digests);
+               std::vector<std::uint64_t> digests, std::uint32_t transfer = 0);
 
   [[nodiscard]] const Version& version() const { return version_; }
+  [[nodiscard]] std::uint32_t transfer() const { return transfer_; }
   [[nodiscard]] bool verify() const { return verify_; }
   [[nodiscard]] std::size_t workers() const { return first_in_.size() - 1; }
   [[nodiscard]] std::size_t stripes() const { return first_block_.size() - 1; }
@@ -62,6 +64,7 @@ class UpdateTables {
   void index_edges(std::size_t workers);
 
   Version version_;
+  std::uint32_t transfer_ = 0;
   bool verify_ = true;
   std::vector<Bytes> block_bytes_;
   std::vector<std::uint64_t> digests_;

@@ -144,8 +144,8 @@ Child WorkerEngine::child(std::size_t number) const {
 
 std::size_t WorkerEngine::write_message(const SendMessage& message,
                                         std::span<std::byte> out) const {
-  const Version version = tables_->version();
-  if (message.ask) return encode_ask(version, message.stripe, message.first, out);
+  const MessageSubject about{tables_->version(), tables_->transfer(), message.stripe};
+  if (message.ask) return encode_ask(about, message.first, out);
   const std::uint32_t number = find_stripe(message.stripe);
   if (number == kNone || stripes_[number].first_word == kNone) {
     static constexpr auto kAll = [] {
@@ -153,11 +153,11 @@ std::size_t WorkerEngine::write_message(const SendMessage& message,
       for (std::uint64_t& word : words) word = ~std::uint64_t{0};
       return words;
     }();
-    return encode_have(version, message.stripe, message.first, message.count, kAll, out);
+    return encode_have(about, message.first, message.count, kAll, out);
   }
   const auto words =
       std::span(bits_).subspan(stripes_[number].first_word + message.first / kWordBits);
-  return encode_have(version, message.stripe, message.first, message.count, words, out);
+  return encode_have(about, message.first, message.count, words, out);
 }
 
 std::size_t WorkerEngine::memory_bytes() const {

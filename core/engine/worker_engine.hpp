@@ -179,6 +179,7 @@ class WorkerEngine {
   void on(const MessageFrom& event);
   void on(const WorkerLost& event);
   void on(const TimePassed&) {}
+  [[nodiscard]] bool ours(const MessageSubject& about) const;
   bool on_have(WorkerId from, const Have& have);
   bool on_ask(WorkerId from, const Ask& ask);
 

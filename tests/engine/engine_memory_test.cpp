@@ -125,7 +125,7 @@ TEST(EngineMemory, WordsDoNotAllocate) {
   const std::array<std::uint64_t, 1> words{~0ULL};
   const std::uint64_t before = allocations;
   for (std::uint32_t first = 0; first < 4096; first += 64) {
-    const std::size_t length = encode_have({1, 2}, StripeId(0U), first, 64, words, buffer);
+    const std::size_t length = encode_have({{1, 2}, 0, StripeId(0U)}, first, 64, words, buffer);
     engine.step(MessageFrom{WorkerId(1U), std::span(buffer).first(length)}, Time{}, commands);
     for (std::uint32_t i = first; i < first + 64; ++i) {
       commands.clear();

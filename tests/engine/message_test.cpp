@@ -20,12 +20,13 @@ TEST(Message, HaveRoundTrips) {
     Buffer buffer;
     buffer.fill(std::byte{0xff});
     const std::size_t length =
-        encode_have({random(), random()}, StripeId(17U), 64 * 5, count, words, buffer);
+        encode_have({{random(), random()}, 9, StripeId(17U)}, 64 * 5, count, words, buffer);
     ASSERT_LE(length, kMaxMessageBytes);
     const auto message = decode_message(std::span(buffer).first(length));
     ASSERT_TRUE(message) << to_string(message.error());
     const Have& have = std::get<Have>(*message);
-    EXPECT_EQ(have.stripe, StripeId(17U));
+    EXPECT_EQ(have.about.transfer, 9U);
+    EXPECT_EQ(have.about.stripe, StripeId(17U));
     EXPECT_EQ(have.first, 320U);
     EXPECT_EQ(have.count, count);
     for (std::uint32_t i = 0; i < 64 * (count / 64 + 2); ++i) {
@@ -39,10 +40,10 @@ TEST(Message, HaveRoundTrips) {
 TEST(Message, BytesAreAsDocumented) {
   Buffer buffer{};
   const std::array<std::uint64_t, 1> words{0xffff};
-  ASSERT_EQ(encode_have({0x0102, 0x03}, StripeId(0x0405U), 64, 10, words, buffer), 34U);
-  const std::array<unsigned, 34> expected{0x48, 1, 1, 0, 2,  1, 0, 0, 0,    0, 0, 0,
-                                          3,    0, 0, 0, 0,  0, 0, 0, 5,    4, 0, 0,
-                                          64,   0, 0, 0, 10, 0, 0, 0, 0xff, 3};
+  ASSERT_EQ(encode_have({{0x0102, 0x03}, 0x0607, StripeId(0x0405U)}, 64, 10, words, buffer), 38U);
+  const std::array<unsigned, 38> expected{0x48, 2, 1,  0, 2, 1, 0,  0, 0, 0, 0,    0, 3,
+                                          0,    0, 0,  0, 0, 0, 0,  7, 6, 0, 0,    5, 4,
+                                          0,    0, 64, 0, 0, 0, 10, 0, 0, 0, 0xff, 3};
   for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(std::to_integer<unsigned>(buffer[i]), expected[i]) << "byte " << i;
   }
@@ -50,13 +51,22 @@ TEST(Message, BytesAreAsDocumented) {
 
 TEST(Message, AskRoundTrips) {
   Buffer buffer;
-  const std::size_t length = encode_ask({4, 5}, StripeId(6U), 128, buffer);
+  const std::size_t length = encode_ask({{4, 5}, 8, StripeId(6U)}, 128, buffer);
   const auto message = decode_message(std::span(buffer).first(length));
   ASSERT_TRUE(message);
   const Ask& ask = std::get<Ask>(*message);
-  EXPECT_EQ(ask.version, (Version{4, 5}));
-  EXPECT_EQ(ask.stripe, StripeId(6U));
+  EXPECT_EQ(ask.about, (MessageSubject{{4, 5}, 8, StripeId(6U)}));
   EXPECT_EQ(ask.first, 128U);
+}
+
+TEST(Message, SubjectIsReadWithoutTheRest) {
+  Buffer buffer;
+  const MessageSubject about{{4, 5}, 8, StripeId(6U)};
+  const std::size_t length = encode_ask(about, 128, buffer);
+  EXPECT_EQ(subject_of(std::span(buffer).first(length)), about);
+  EXPECT_EQ(subject_of(std::span(buffer).first(length - 1)), std::nullopt);
+  buffer[1] = std::byte{1};
+  EXPECT_EQ(subject_of(std::span(buffer).first(length)), std::nullopt);
 }
 
 struct Damage {
@@ -69,12 +79,12 @@ struct Damage {
 TEST(Message, DamageIsRefusedWithItsPlace) {
   const std::array<std::uint64_t, 1> words{5};
   Buffer good{};
-  const std::size_t length = encode_have({1, 2}, StripeId(3U), 0, 3, words, good);
+  const std::size_t length = encode_have({{1, 2}, 4, StripeId(3U)}, 0, 3, words, good);
   ASSERT_TRUE(decode_message(std::span(good).first(length)));
   for (const Damage& damage :
-       {Damage{"magic", 0, 0x49, 0}, Damage{"format", 1, 2, 1}, Damage{"kind", 2, 3, 2},
-        Damage{"reserved", 3, 1, 3}, Damage{"first", 24, 1, 24}, Damage{"count", 29, 0x11, 28},
-        Damage{"longer bitmap", 28, 9, 33}, Damage{"spare bit", 32, 8, 32}}) {
+       {Damage{"magic", 0, 0x49, 0}, Damage{"older format", 1, 1, 1}, Damage{"kind", 2, 3, 2},
+        Damage{"reserved", 3, 1, 3}, Damage{"first", 28, 1, 28}, Damage{"count", 33, 0x11, 32},
+        Damage{"longer bitmap", 32, 9, 37}, Damage{"spare bit", 36, 8, 36}}) {
     SCOPED_TRACE(damage.what);
     Buffer bad = good;
     bad[damage.byte] = static_cast<std::byte>(damage.value);
@@ -83,8 +93,8 @@ TEST(Message, DamageIsRefusedWithItsPlace) {
     EXPECT_EQ(message.error().offset, damage.offset) << message.error().problem;
   }
   Buffer nobody = good;
-  std::fill(nobody.begin() + 20, nobody.begin() + 24, std::byte{0xff});
-  EXPECT_EQ(decode_message(std::span(nobody).first(length)).error().offset, 20U);
+  std::fill(nobody.begin() + 24, nobody.begin() + 28, std::byte{0xff});
+  EXPECT_EQ(decode_message(std::span(nobody).first(length)).error().offset, 24U);
 }
 
 // Each truncation is refused at its end, each extension at the first byte too many.
@@ -92,8 +102,8 @@ TEST(Message, LengthIsExact) {
   const std::array<std::uint64_t, 2> words{5, 1};
   Buffer buffer{};
   for (const bool ask : {false, true}) {
-    const std::size_t length = ask ? encode_ask({1, 2}, StripeId(3U), 64, buffer)
-                                   : encode_have({1, 2}, StripeId(3U), 64, 70, words, buffer);
+    const std::size_t length = ask ? encode_ask({{1, 2}, 4, StripeId(3U)}, 64, buffer)
+                                   : encode_have({{1, 2}, 4, StripeId(3U)}, 64, 70, words, buffer);
     for (std::size_t n = 0; n < length; ++n) {
       const auto message = decode_message(std::span(buffer).first(n));
       ASSERT_FALSE(message) << n;
@@ -110,15 +120,15 @@ TEST(Message, AcceptedNoiseIsCanonical) {
   std::mt19937_64 random(11);
   std::size_t accepted = 0;
   for (int round = 0; round < 200'000; ++round) {
-    std::vector<std::byte> noise(28 + random() % 12);
+    std::vector<std::byte> noise(32 + random() % 12);
     for (std::byte& byte : noise) byte = static_cast<std::byte>(random() % 4);
     noise[0] = std::byte{0x48};
-    noise[1] = std::byte{1};
+    noise[1] = std::byte{2};
     noise[3] = std::byte{0};
-    for (std::size_t i = 24; i < std::min<std::size_t>(noise.size(), 32); ++i) {
+    for (std::size_t i = 28; i < std::min<std::size_t>(noise.size(), 36); ++i) {
       if (i % 4 != 0) noise[i] = std::byte{0};
     }
-    noise[24] &= std::byte{0xc0};
+    noise[28] &= std::byte{0xc0};
     const auto message = decode_message(noise);
     if (!message) {
       ASSERT_LE(message.error().offset, noise.size());
@@ -129,10 +139,10 @@ TEST(Message, AcceptedNoiseIsCanonical) {
     std::size_t length = 0;
     if (const Have* have = std::get_if<Have>(&*message)) {
       const std::array<std::uint64_t, 1> words{have->word(0)};
-      length = encode_have(have->version, have->stripe, have->first, have->count, words, again);
+      length = encode_have(have->about, have->first, have->count, words, again);
     } else {
       const Ask& ask = std::get<Ask>(*message);
-      length = encode_ask(ask.version, ask.stripe, ask.first, again);
+      length = encode_ask(ask.about, ask.first, again);
     }
     ASSERT_EQ(length, noise.size());
     ASSERT_TRUE(std::equal(noise.begin(), noise.end(), again.begin()));

@@ -50,14 +50,16 @@ class Bench {
     return indices;
   }
   void have(std::uint32_t from, std::uint32_t first, std::vector<std::uint64_t> words,
-            std::uint32_t count, Version version = {1, 2}, std::uint32_t stripe = 0) {
+            std::uint32_t count, Version version = {1, 2}, std::uint32_t stripe = 0,
+            std::uint32_t transfer = 0) {
     std::array<std::byte, kMaxMessageBytes> buffer{};
-    const std::size_t length = encode_have(version, StripeId(stripe), first, count, words, buffer);
+    const std::size_t length =
+        encode_have({version, transfer, StripeId(stripe)}, first, count, words, buffer);
     step(MessageFrom{WorkerId(from), std::span(buffer).first(length)});
   }
   void ask(std::uint32_t from, std::uint32_t first, std::uint32_t stripe = 0) {
     std::array<std::byte, kMaxMessageBytes> buffer{};
-    const std::size_t length = encode_ask({1, 2}, StripeId(stripe), first, buffer);
+    const std::size_t length = encode_ask({{1, 2}, 0, StripeId(stripe)}, first, buffer);
     step(MessageFrom{WorkerId(from), std::span(buffer).first(length)});
   }
   // The block arrives and is right.
@@ -290,10 +292,11 @@ TEST(WorkerEngine, IgnoresWhatMakesNoSense) {
   bench.have(1, 0, {0xff}, 8, {1, 2}, 1);  // a stripe that is not there
   bench.have(1, 0, {0x1ff}, 9);            // beyond the stripe
   bench.have(1, 64, {0xff}, 1);
+  bench.have(1, 0, {0xff}, 8, {1, 2}, 0, 7);  // another transfer of the version
   const std::array<std::byte, 3> noise{};
   bench.step(MessageFrom{WorkerId(1U), noise});
   EXPECT_TRUE(bench.said.empty());
-  EXPECT_EQ(bench.engine->ignored_messages(), 6U);
+  EXPECT_EQ(bench.engine->ignored_messages(), 7U);
 }
 
 TEST(WorkerEngine, RefusedReadsArePostedAgainInOrder) {

@@ -53,10 +53,10 @@ void encode_again(const Message& message, std::span<const std::byte> bytes) {
   if (const Have* have = std::get_if<Have>(&message)) {
     std::vector<std::uint64_t> words;
     for (std::uint32_t k = 0; k * 64 < have->count; ++k) words.push_back(have->word(k));
-    length = encode_have(have->version, have->stripe, have->first, have->count, words, again);
+    length = encode_have(have->about, have->first, have->count, words, again);
   } else {
     const Ask& ask = std::get<Ask>(message);
-    length = encode_ask(ask.version, ask.stripe, ask.first, again);
+    length = encode_ask(ask.about, ask.first, again);
   }
   require(length == bytes.size());
   for (std::size_t i = 0; i < length; ++i) require(again[i] == bytes[i]);
