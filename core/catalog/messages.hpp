@@ -103,7 +103,7 @@ enum class HoldingState : std::uint8_t {
 // One version in one buffer of a worker.
 struct Holding {
   Version version;
-  Hash128 root;
+  Hash128 root;  // zero: not yet known, other shards are not published
   ShardId shard;
   HoldingState state = HoldingState::Published;
   BlockSet verified;                                          // by number in the shard
@@ -111,6 +111,10 @@ struct Holding {
   bool withdrawn = false;
   bool runs = false;  // the group runs it
   Retention retention;
+  // What its blocks digest to, so that a new coordinator can plan for it and tell roots apart: as
+  // published, by number in the shard, or as it came with a plan. Both null: not known.
+  std::shared_ptr<const std::vector<std::uint64_t>> digests;
+  std::shared_ptr<const UpdateTables> tables;
 };
 
 // How a group's n-th fetch was decided.
