@@ -111,10 +111,6 @@ struct Holding {
   bool withdrawn = false;
   bool runs = false;  // the group runs it
   Retention retention;
-  // What its blocks digest to, so that a new coordinator can plan for it and tell roots apart: as
-  // published, by number in the shard, or as it came with a plan. Both null: not known.
-  std::shared_ptr<const std::vector<std::uint64_t>> digests;
-  std::shared_ptr<const UpdateTables> tables;
 };
 
 // How a group's n-th fetch was decided.
