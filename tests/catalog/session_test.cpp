@@ -128,6 +128,26 @@ TEST(Session, AnOldAcknowledgementDoesNotPutOffTheTimeOut) {
   EXPECT_EQ(a.next_deadline(), ms(200));
 }
 
+// Whoever goes on sending must not put off the repair of what was lost, nor the acknowledgement of
+// what comes in.
+TEST(Session, TrafficPutsNothingOff) {
+  ToWorker a(kKey, {});
+  ToCoordinator b(kKey, {});
+  for (std::int64_t at = 0; at < 200; at += 10) {
+    a.send(text("go"), ms(at));
+    const auto frames = due(a, ms(at));
+    ASSERT_EQ(frames.size(), 1U);
+    if (at < 20) receive(b, frames[0], ms(at + 1));
+  }
+  EXPECT_EQ(a.next_deadline(), ms(200));
+  EXPECT_EQ(b.next_deadline(), ms(21));
+  // What is sent when an acknowledgement is due carries it: there is no second frame.
+  b.send(number(1), ms(21));
+  const auto frames = due(b, ms(21));
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames[0].acknowledged, 2U);
+}
+
 TEST(Session, KeepsToItsWindow) {
   SessionConfig config;
   config.window = 3;
