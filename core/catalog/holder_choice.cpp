@@ -45,8 +45,8 @@ std::vector<Counted> counted(const FaultDomains& domains, const Retained& versio
                              std::span<const WorkerId> leaving, bool running_too) {
   std::vector<Counted> found;
   for (const ShardHolding& holding : version.holdings) {
-    const bool running = holding.state == HoldingState::Offloading;
-    if (holding.state != HoldingState::Complete && !(running && running_too)) continue;
+    const bool running = holding.state == CopyState::Offloading;
+    if (holding.state != CopyState::Complete && !(running && running_too)) continue;
     const RetentionWorker* worker = find(version, holding.worker);
     if (worker == nullptr || !counts(*worker, leaving)) continue;
     found.push_back(
@@ -171,7 +171,7 @@ class Placer {
  private:
   void find_near() {
     for (const ShardHolding& holding : version_.holdings) {
-      if (holding.state != HoldingState::Complete || shards_[holding.shard].wanted == 0) continue;
+      if (holding.state != CopyState::Complete || shards_[holding.shard].wanted == 0) continue;
       const RetentionWorker* worker = find(version_, holding.worker);
       if (worker == nullptr || !worker->live) continue;
       for (auto level = static_cast<std::size_t>(version_.level); level < kLevels; ++level) {

@@ -64,7 +64,7 @@ struct RetainedShard {
   std::uint32_t layout = 0;  // from 0
 };
 
-enum class HoldingState : std::uint8_t {
+enum class CopyState : std::uint8_t {
   Complete,
   Offloading,  // an offload to it runs: counts in the choice, so that no second one is ordered, and
                // not in safety
@@ -75,7 +75,7 @@ enum class HoldingState : std::uint8_t {
 struct ShardHolding {
   std::uint32_t shard = 0;  // index into Retained::shards
   WorkerId worker;          // without an entry in `workers` it is gone, and the holding with it
-  HoldingState state = HoldingState::Complete;
+  CopyState state = CopyState::Complete;
 };
 
 // One retained version. Preconditions: `workers` ascend by id; each (shard, worker) occurs once.

@@ -35,8 +35,8 @@ std::set<DomainId> domains_with(const RetentionWorld& world, std::uint32_t shard
   std::set<DomainId> found;
   for (const ShardHolding& holding : world.holdings) {
     if (holding.shard != shard || !lasts(world, holding.worker, leaving)) continue;
-    if (holding.state == HoldingState::Complete ||
-        (running && holding.state == HoldingState::Offloading)) {
+    if (holding.state == CopyState::Complete ||
+        (running && holding.state == CopyState::Offloading)) {
       found.insert(domain_of(world, holding.worker));
     }
   }
@@ -155,8 +155,8 @@ RetentionWorld random_world(Dice& dice, bool equal_sizes, std::uint32_t layouts)
   for (std::uint32_t s = 0; s < world.shards.size(); ++s) {
     for (const RetentionWorker& worker : world.workers) {
       if (!dice.chance(density)) continue;
-      const HoldingState state =
-          dice.chance(60) ? HoldingState::Complete : static_cast<HoldingState>(dice.below(4));
+      const CopyState state =
+          dice.chance(60) ? CopyState::Complete : static_cast<CopyState>(dice.below(4));
       world.holds(s, worker.worker, state);
     }
   }
@@ -197,7 +197,7 @@ void expect_survival(const RetentionWorld& world, std::uint32_t layout, std::uin
     for (std::uint32_t s = 0; s < world.shards.size(); ++s) {
       if (world.shards[s].layout != layout) continue;
       const auto survives = [&](const ShardHolding& holding) {
-        return holding.shard == s && holding.state == HoldingState::Complete &&
+        return holding.shard == s && holding.state == CopyState::Complete &&
                lasts(world, holding.worker, gone) &&
                failed.count(domain_of(world, holding.worker)) == 0;
       };
@@ -302,8 +302,7 @@ void check_leave(RetentionWorld world, Dice& dice, std::uint32_t layouts) {
   expect_sound(world, answer.start, leaving);
   for (const Offload& offload : answer.await) {
     const auto runs = [&](const ShardHolding& h) {
-      return h.shard == offload.shard && h.worker == offload.to &&
-             h.state == HoldingState::Offloading;
+      return h.shard == offload.shard && h.worker == offload.to && h.state == CopyState::Offloading;
     };
     ASSERT_TRUE(std::any_of(world.holdings.begin(), world.holdings.end(), runs));
     ASSERT_TRUE(lasts(world, offload.to, leaving));
@@ -319,13 +318,12 @@ void check_leave(RetentionWorld world, Dice& dice, std::uint32_t layouts) {
     const Offload offload{holding.shard, holding.worker};
     for (const auto* list : {&answer.start, &answer.await}) {
       if (std::count(list->begin(), list->end(), offload) > 0) {
-        holding.state = HoldingState::Complete;
+        holding.state = CopyState::Complete;
       }
     }
   }
-  std::erase_if(world.holdings, [](const ShardHolding& holding) {
-    return holding.state == HoldingState::Offloading;
-  });
+  std::erase_if(world.holdings,
+                [](const ShardHolding& holding) { return holding.state == CopyState::Offloading; });
   ASSERT_GE(best_safety(world, leaving), kept);
   const auto safest = [&](std::uint32_t layout) {
     return safety_of(world, layout, false, leaving) >= kept;

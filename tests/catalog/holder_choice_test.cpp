@@ -90,12 +90,11 @@ TEST(Safety, CountsOnlyWhatLasts) {
   world.at(gpu(1)).leaving = true;
   EXPECT_EQ(world.safe().domains, 1U);
   world.at(gpu(1)) = usual;
-  for (const HoldingState state :
-       {HoldingState::Partial, HoldingState::Broken, HoldingState::Offloading}) {
+  for (const CopyState state : {CopyState::Partial, CopyState::Broken, CopyState::Offloading}) {
     world.holdings[1].state = state;
     EXPECT_EQ(world.safe().domains, 1U);
   }
-  world.holdings[1] = {0, WorkerId(77U), HoldingState::Complete};  // gone
+  world.holdings[1] = {0, WorkerId(77U), CopyState::Complete};  // gone
   EXPECT_EQ(world.safe().domains, 1U);
 }
 

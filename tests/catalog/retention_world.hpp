@@ -57,7 +57,7 @@ struct RetentionWorld {
   static WorkerId memory(std::uint32_t host) { return WorkerId(2 * host + 1); }
   RetentionWorker& at(WorkerId id) { return workers[id.index()]; }
 
-  void holds(std::uint32_t shard, WorkerId worker, HoldingState state = HoldingState::Complete) {
+  void holds(std::uint32_t shard, WorkerId worker, CopyState state = CopyState::Complete) {
     holdings.push_back({shard, worker, state});
   }
   Retained view() const { return {workers, shards, holdings, k, level}; }
@@ -76,11 +76,11 @@ struct RetentionWorld {
     std::erase_if(holdings, [&](const ShardHolding& h) {
       return h.shard == offload.shard && h.worker == offload.to;
     });
-    holds(offload.shard, offload.to, HoldingState::Offloading);
+    holds(offload.shard, offload.to, CopyState::Offloading);
   }
   void complete_offloads() {
     for (ShardHolding& holding : holdings) {
-      if (holding.state == HoldingState::Offloading) holding.state = HoldingState::Complete;
+      if (holding.state == CopyState::Offloading) holding.state = CopyState::Complete;
     }
   }
 
