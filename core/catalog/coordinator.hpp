@@ -30,7 +30,6 @@
 #include <vector>
 
 #include "core/catalog/frames.hpp"
-#include "core/plan/plan_delta.hpp"
 #include "core/topology/topology.hpp"
 
 namespace holdfast {
@@ -40,7 +39,9 @@ struct CoordinatorConfig {
   Time detection = seconds(3);    // silence after which a worker is dead
   Time gather = milliseconds(5);  // fetches of one version are collected that long
   Time judge_interval = milliseconds(20);
-  Time plan_deadline = seconds(60);  // for the planner to answer; then it is asked again
+  Time retry_interval = milliseconds(500);  // where there was no plan
+  Time plan_deadline = seconds(60);         // for the planner to answer; then it is asked again
+  Time forget_deadline = seconds(30);       // host memory that is freed: for its readers
   bool serve_from_spot = true;
   bool verify = true;
   std::uint32_t most_versions = 10'000;  // of a space
@@ -62,9 +63,8 @@ struct PlanMade {
 struct RepairMade {
   PlanNumber id = 0;
   std::uint64_t request = 0;
-  std::optional<PlanDelta> delta;
-  std::vector<LiveEdge> edges;  // what the delta adds, ready to carry out
-  std::string problem;
+  std::vector<LiveEdge> edges;     // new parents, ready to carry out
+  std::vector<WorkerId> unmended;  // who found none: what they miss is planned anew
 };
 struct CoordinatorTimePassed {};
 using CoordinatorEvent = std::variant<FromWorker, PlanMade, RepairMade, CoordinatorTimePassed>;
@@ -80,17 +80,25 @@ struct MakePlan {
   std::shared_ptr<const Demand> demand;
   std::shared_ptr<const std::vector<std::uint64_t>> digests;  // of all blocks
 };
-// Orphans of the lost get new parents, joiners are attached; nobody else is moved.
+// A child that cannot read a stripe from whom it was to.
+struct Orphan {
+  WorkerId child;
+  StripeId stripe;
+  WorkerId from;
+};
+// Orphans, and the children of the lost, get new parents; nobody else is moved.
 struct MakeRepair {
   PlanNumber id = 0;
   std::uint64_t request = 0;
-  std::shared_ptr<const Demand> demand;  // joiners included among the receivers
-  std::shared_ptr<const Plan> plan;      // as it runs now
-  std::vector<WorkerId> lost;            // no parents any more
-  std::vector<WorkerId> complete;        // have everything of their shard
-  std::vector<WorkerId> joiners;
-  // Slow sources: half of their readers move away, as far as there is somewhere to go.
-  std::vector<WorkerId> slow;
+  std::shared_ptr<const Demand> demand;
+  std::shared_ptr<const Plan> plan;  // as it is carried out now
+  std::shared_ptr<const UpdateTables> tables;
+  std::vector<WorkerId> lost;      // no parents any more, nor children
+  std::vector<WorkerId> closed;    // take no new children
+  std::vector<WorkerId> complete;  // have everything of their shard
+  std::vector<WorkerId> readers;   // still receive
+  std::vector<Orphan> orphans;
+  std::vector<WorkerId> slow;  // half of their readers move, as far as there is somewhere to go
 };
 using CoordinatorCommand = std::variant<SendToWorker, MakePlan, MakeRepair>;
 

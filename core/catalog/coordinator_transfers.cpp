@@ -1,0 +1,608 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/catalog/coordinator_state.hpp"
+#include "core/error.hpp"
+
+namespace holdfast {
+namespace {
+
+std::vector<BlockSpan> spans_of(const ModelSpace& space, ShardId shard, const BlockSet& blocks) {
+  std::vector<BlockSpan> result;
+  std::uint32_t number = 0;
+  for (const BlockSpan& span : space.spans(shard)) {
+    for (std::uint32_t i = 0; i < span.count; ++i, ++number) {
+      if (!blocks.has(number)) continue;
+      const BlockId block(span.first.value() + i);
+      if (!result.empty() && result.back().first.value() + result.back().count == block.value()) {
+        ++result.back().count;
+      } else {
+        result.push_back({block, 1});
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+// Everyone who waits for the version is planned together.
+void Coordinator::State::gather(VersionKey key) {
+  VersionState* version = find(key);
+  if (version == nullptr || version->gather_at > now) return;
+  version->gather_at = Time::never();
+  if (!fetchable(*version) && version->offloads.empty()) return;
+  std::map<WorkerId, BlockSet> wants;
+  Destination destination = Destination::InPlace;
+  const std::set<GroupId> waiting =
+      fetchable(*version) ? std::exchange(version->waiting, {}) : std::set<GroupId>{};
+  for (const GroupId id : waiting) {
+    Group& group = groups[id.index()];
+    group.phase = Phase::Filling;
+    destination = group.call.destination;
+    for (std::uint32_t rank = 0; rank < group.members.size(); ++rank) {
+      const WorkerId member = group.members[rank];
+      const Holder* holder = holder_of(member, key);
+      if (holder != nullptr && holder->verified.all()) continue;
+      if (!workers[member.index()].plans.empty()) continue;
+      wants.emplace(member, BlockSet::full(space(key.first).blocks({group.layout, rank})));
+    }
+  }
+  for (const auto& [worker, blocks] : version->offloads) {
+    if (workers[worker.index()].plans.empty()) wants.emplace(worker, blocks);
+  }
+  if (wants.empty()) {
+    for (const GroupId id : waiting) dirty_groups.insert(id);
+    return;
+  }
+  const PlanNumber id = (epoch << 32U) | next_plan++;
+  Transfer transfer;
+  transfer.version = key;
+  transfer.destination = destination;
+  transfer.asked = now;
+  try {
+    transfer.demand = demand_for(key, wants);
+  } catch (const Error& error) {
+    // Some block is with nobody who may be read from: what is covered is judged again when a holder
+    // comes or goes, or in a while.
+    for (const GroupId group : waiting) {
+      groups[group.index()].phase = Phase::Waiting;
+      groups[group.index()].trouble = error.message();
+      version->waiting.insert(group);
+    }
+    version->gather_at = now + config.retry_interval;
+    return arm(version->gather_at, TimerKind::Gather, 0, key);
+  }
+  for (const auto& [worker, blocks] : wants) {
+    transfer.wanted.insert(worker);
+    workers[worker.index()].plans.insert(id);
+  }
+  out->push_back(MakePlan{id, key.first, transfer.demand, version->digests});
+  arm(now + config.plan_deadline, TimerKind::Plan, id);
+  transfers.emplace(id, std::move(transfer));
+}
+
+// Throws Error(BadValue) if a wanted block is with nobody who may be read from.
+std::shared_ptr<const Demand> Coordinator::State::demand_for(
+    VersionKey key, const std::map<WorkerId, BlockSet>& wants) {
+  const ModelSpace& model = space(key.first);
+  DemandBuilder builder(model.model(), key.second, model.block_size(),
+                        {model.block_bytes().begin(), model.block_bytes().end()});
+  builder.set_verify(config.verify);
+  const bool offloading = std::any_of(wants.begin(), wants.end(), [&](const auto& want) {
+    return workers[want.first.index()].card.host_memory;
+  });
+  for (std::uint32_t i = 0; i < workers.size(); ++i) {
+    const Worker& w = workers[i];
+    const Holder* holder = holder_of(WorkerId(i), key);
+    // What is to be cleared goes on serving as far as that makes the clearing possible.
+    const bool served = holder != nullptr && !holder->hidden && (!holder->pending || offloading);
+    const bool may_serve =
+        w.incarnation != 0 && served && (w.card.reliable || config.serve_from_spot);
+    // A number of its own for who is in no group, above those of all groups.
+    const std::uint32_t group = w.known && w.card.group.valid()
+                                    ? w.card.group.value()
+                                    : static_cast<std::uint32_t>(roster.size()) + i;
+    builder.add_worker({roster[i], group, Bytes(std::uint64_t{1} << 62), may_serve});
+  }
+  for (const WorkerId worker : find(key)->holders) {
+    const Holder* holder = holder_of(worker, key);
+    for (const BlockSpan& span : spans_of(model, holder->shard, holder->verified)) {
+      builder.holds(worker, span);
+    }
+  }
+  for (const auto& [worker, blocks] : wants) {
+    const WorkerCard& card = workers[worker.index()].card;
+    for (const BlockSpan& span : spans_of(model, card.shard, blocks)) builder.wants(worker, span);
+  }
+  return std::make_shared<const Demand>(std::move(builder).build());
+}
+
+void Coordinator::State::on(const PlanMade& made) {
+  const auto found = transfers.find(made.id);
+  if (found == transfers.end() || found->second.ref) return;
+  Transfer& transfer = found->second;
+  const VersionKey key = transfer.version;
+  if (made.plan && made.tables) return begin_plan(made.id, transfer, made);
+  const std::set<WorkerId> wanted = transfer.wanted;
+  for (const WorkerId worker : wanted) workers[worker.index()].plans.erase(made.id);
+  transfers.erase(found);
+  VersionState* version = find(key);
+  for (const WorkerId worker : wanted) {
+    const WorkerCard& card = workers[worker.index()].card;
+    if (card.host_memory) {
+      version->reason = made.problem;
+      continue;
+    }
+    Group& group = groups[card.group.index()];
+    if (group.phase != Phase::Filling) continue;
+    group.phase = Phase::Waiting;
+    group.trouble = made.problem;
+    version->waiting.insert(card.group);
+  }
+  version->gather_at = now + config.retry_interval;
+  arm(version->gather_at, TimerKind::Gather, 0, key);
+}
+
+void Coordinator::State::begin_plan(PlanNumber id, Transfer& transfer, const PlanMade& made) {
+  const VersionKey key = transfer.version;
+  VersionState& version = *find(key);
+  auto ref = std::make_shared<PlannedTransfer>();
+  ref->id = id;
+  ref->space = key.first;
+  ref->version = key.second;
+  ref->root = version.root;
+  ref->retention = version.retention;
+  ref->demand = transfer.demand;
+  ref->plan = made.plan;
+  ref->tables = made.tables;
+  ref->shards.reserve(workers.size());
+  for (const Worker& w : workers) {
+    ref->shards.push_back(w.known ? w.card.shard : kWholeModel);
+  }
+  transfer.plan = made.plan;
+  transfer.ref = std::move(ref);
+  const std::set<WorkerId> wanted = std::exchange(transfer.wanted, {});
+  for (const WorkerId worker : wanted) {
+    Worker& w = workers[worker.index()];
+    Reader reader;
+    reader.incarnation = w.incarnation;
+    reader.offload = w.card.host_memory;
+    transfer.readers.emplace(worker, std::move(reader));
+    add_holder(worker, key, w.card.shard);
+  }
+  std::map<WorkerId, std::map<WorkerId, GrantedReader>> asked;
+  std::set<WorkerId> sources;
+  const auto ask = [&](WorkerId source, WorkerId child) {
+    sources.insert(source);
+    if (!transfer.readers.contains(child)) return;
+    asked[source].try_emplace(child, GrantedReader{child, transfer.readers[child].incarnation, {}});
+  };
+  for (const Stripe& stripe : transfer.plan->stripes) {
+    for (const Edge& edge : stripe.edges) {
+      ask(edge.parent, edge.child);
+      if (edge.alternate.valid()) ask(edge.alternate, edge.child);
+    }
+  }
+  std::map<WorkerId, std::vector<GrantedReader>> by_source;
+  for (auto& [source, readers] : asked) {
+    for (auto& [reader, granted] : readers) by_source[source].push_back(std::move(granted));
+  }
+  ask_grants(id, transfer, by_source);
+  // What died or was hidden while the plan was made.
+  for (const WorkerId source : sources) {
+    const Holder* holder = holder_of(source, key);
+    const bool reads = transfer.readers.contains(source);
+    const bool was_reader =
+        holder == nullptr ||
+        (!reads && !holder->verified.all() && !transfer.demand->workers[source.index()].may_serve);
+    if (!alive(source) || was_reader) transfer.lost.insert(source);
+  }
+  if (!transfer.lost.empty()) dirty_transfers.insert(id);
+  const auto readers = transfer.readers;
+  for (const auto& [worker, reader] : readers) start_if_granted(id, transfer, worker);
+}
+
+void Coordinator::State::ask_grants(
+    PlanNumber id, Transfer& transfer,
+    const std::map<WorkerId, std::vector<GrantedReader>>& by_source) {
+  for (const auto& [source, readers] : by_source) {
+    if (!alive(source)) {
+      transfer.lost.insert(source);
+      dirty_transfers.insert(id);
+      continue;
+    }
+    Worker& w = workers[source.index()];
+    for (const GrantedReader& reader : readers) {
+      transfer.readers[reader.reader].awaited.insert(source);
+      Grant& grant = w.readers[{reader.reader, id}];
+      if (grant.incarnation == 0) ++grants;
+      grant.incarnation = reader.incarnation;
+      grant.state = GrantState::Asked;
+      grant.version = transfer.version.second;
+      workers[reader.reader.index()].sources.insert({id, source});
+    }
+    send(source, GrantReads{transfer.ref, readers});
+  }
+}
+
+void Coordinator::State::on(WorkerId worker, const Granted& message) {
+  const auto found = transfers.find(message.plan);
+  Worker& w = workers[worker.index()];
+  for (std::size_t i = 0; i < message.readers.size(); ++i) {
+    const GrantKey key{message.readers[i], message.plan};
+    const auto grant = w.readers.find(key);
+    if (grant == w.readers.end()) continue;
+    if (grant->second.state != GrantState::Asked) continue;
+    if (found == transfers.end()) {
+      end_grant(worker, key);
+      continue;
+    }
+    grant->second.state = GrantState::Held;
+    const auto reader = found->second.readers.find(key.reader);
+    if (reader == found->second.readers.end()) continue;
+    reader->second.awaited.erase(worker);
+    reader->second.access[worker] = message.access[i];
+  }
+  for (const WorkerId refused : message.refused) {
+    const GrantKey key{refused, message.plan};
+    if (!w.readers.contains(key)) continue;
+    forget_grant(worker, key);
+    if (found == transfers.end()) continue;
+    const auto reader = found->second.readers.find(refused);
+    if (reader == found->second.readers.end()) continue;
+    reader->second.awaited.erase(worker);
+    found->second.lost.insert(worker);
+    dirty_transfers.insert(message.plan);
+  }
+  if (found == transfers.end()) return;
+  for (const WorkerId reader : message.readers)
+    start_if_granted(message.plan, found->second, reader);
+  for (const WorkerId reader : message.refused) {
+    start_if_granted(message.plan, found->second, reader);
+  }
+}
+
+LiveEdge Coordinator::State::edge_of(const Transfer& transfer, WorkerId child, StripeId stripe,
+                                     bool& found) const {
+  found = true;
+  if (const auto reader = transfer.readers.find(child); reader != transfer.readers.end()) {
+    const auto live = reader->second.edges.find(stripe);
+    if (live != reader->second.edges.end()) return live->second;
+  }
+  const std::vector<Edge>& edges = transfer.plan->stripes[stripe.index()].edges;
+  const auto at = std::lower_bound(edges.begin(), edges.end(), child,
+                                   [](const Edge& edge, WorkerId id) { return edge.child < id; });
+  if (at == edges.end() || at->child != child) {
+    found = false;
+    return {};
+  }
+  LiveEdge live;
+  live.stripe = stripe;
+  live.child = child;
+  live.parent = at->parent;
+  live.alternate = at->alternate;
+  live.path = at->path;
+  live.window = at->window;
+  return live;
+}
+
+// Begin, or Change, once every source that the reader is to read from has let it in.
+void Coordinator::State::start_if_granted(PlanNumber id, Transfer& transfer, WorkerId worker) {
+  const auto found = transfer.readers.find(worker);
+  if (found == transfer.readers.end()) return;
+  Reader& reader = found->second;
+  if (!reader.awaited.empty() || reader.phase == ReaderPhase::Stopping) return;
+  std::vector<SourceAccess> access;
+  for (const auto& [source, key] : reader.access) access.push_back({source, key});
+  if (reader.phase == ReaderPhase::Granting) {
+    // A parent that is lost before the reader has begun: the repair comes first.
+    for (std::uint32_t s = 0; s < transfer.plan->stripes.size(); ++s) {
+      bool there = false;
+      const LiveEdge edge = edge_of(transfer, worker, StripeId(s), there);
+      if (there && transfer.lost.contains(edge.parent)) return;
+    }
+    reader.phase = ReaderPhase::Begun;
+    std::vector<LiveEdge> edges;
+    for (const auto& [stripe, edge] : reader.edges) edges.push_back(edge);
+    send(worker, Begin{transfer.ref, transfer.destination, std::move(access), std::move(edges)});
+  } else if (!reader.untold.empty()) {
+    Change change;
+    change.plan = id;
+    for (const StripeId stripe : reader.untold) {
+      change.drops.push_back(stripe);
+      change.edges.push_back(reader.edges[stripe]);
+    }
+    change.sources = std::move(access);
+    send(worker, std::move(change));
+  }
+  reader.untold.clear();
+  reader.access.clear();
+}
+
+void Coordinator::State::end_grant(WorkerId source, GrantKey key) {
+  Worker& w = workers[source.index()];
+  const auto grant = w.readers.find(key);
+  if (grant == w.readers.end() || grant->second.state == GrantState::Ending) return;
+  grant->second.state = GrantState::Ending;
+  send(source,
+       EndReads{{{key.reader, grant->second.incarnation, grant->second.version, key.plan}}});
+}
+
+void Coordinator::State::forget_grant(WorkerId source, GrantKey key) {
+  if (workers[source.index()].readers.erase(key) == 0) return;
+  --grants;
+  workers[key.reader.index()].sources.erase({key.plan, source});
+}
+
+void Coordinator::State::on(WorkerId worker, const GrantsGone& message) {
+  for (const ReadGrant& gone : message.grants) {
+    const GrantKey key{gone.reader, gone.plan};
+    const Worker& w = workers[worker.index()];
+    const auto grant = w.readers.find(key);
+    if (grant == w.readers.end() || grant->second.incarnation != gone.incarnation) continue;
+    const bool asked_for = grant->second.state == GrantState::Ending;
+    forget_grant(worker, key);
+    // Taken away by the source itself: it revokes who does not finish before its deadline.
+    if (!asked_for) lose_source(gone.plan, worker);
+  }
+}
+
+// The reader is done with the plan, or dead: whoever lets it read is told to end that.
+void Coordinator::State::release_reader(PlanNumber id, WorkerId worker) {
+  Worker& w = workers[worker.index()];
+  w.plans.erase(id);
+  std::vector<WorkerId> sources;
+  for (auto at = w.sources.lower_bound({id, WorkerId(0U)});
+       at != w.sources.end() && at->first == id; ++at) {
+    sources.push_back(at->second);
+  }
+  for (const WorkerId source : sources) end_grant(source, {worker, id});
+  const auto found = transfers.find(id);
+  if (found == transfers.end()) return;
+  found->second.wanted.erase(worker);
+  found->second.readers.erase(worker);
+  forget_transfer_if_done(id);
+}
+
+void Coordinator::State::forget_transfer_if_done(PlanNumber id) {
+  const auto found = transfers.find(id);
+  if (found == transfers.end()) return;
+  if (!found->second.readers.empty() || !found->second.wanted.empty()) return;
+  transfers.erase(found);
+  dirty_transfers.erase(id);
+}
+
+// Its reads are given up; its children need someone else.
+void Coordinator::State::stop_reader(PlanNumber id, WorkerId worker) {
+  const auto found = transfers.find(id);
+  if (found == transfers.end()) return;
+  Transfer& transfer = found->second;
+  if (transfer.wanted.erase(worker) != 0) {
+    workers[worker.index()].plans.erase(id);
+    return forget_transfer_if_done(id);
+  }
+  const auto reader = transfer.readers.find(worker);
+  if (reader == transfer.readers.end()) return;
+  lose_source(id, worker);
+  if (reader->second.phase == ReaderPhase::Stopping) return;
+  if (reader->second.phase == ReaderPhase::Granting) return release_reader(id, worker);
+  reader->second.phase = ReaderPhase::Stopping;
+  send(worker, Stop{id});
+}
+
+void Coordinator::State::on(WorkerId worker, const TransferStopped& message) {
+  const VersionKey key{workers[worker.index()].card.space, message.version};
+  if (Holder* holder = holder_of(worker, key)) verify_blocks(worker, *holder, message.verified);
+  const auto found = transfers.find(message.plan);
+  if (found == transfers.end()) return;
+  const auto reader = found->second.readers.find(worker);
+  if (reader == found->second.readers.end()) return;
+  const bool asked_for = reader->second.phase == ReaderPhase::Stopping;
+  const bool offload = reader->second.offload;
+  lose_source(message.plan, worker);
+  release_reader(message.plan, worker);
+  if (offload) {
+    find(key)->offloads.erase(worker);
+    judge_soon(key);
+    return;
+  }
+  const GroupId id = workers[worker.index()].card.group;
+  Group& group = groups[id.index()];
+  if (group.phase != Phase::Filling || group.last.result.version != message.version) return;
+  if (asked_for) {
+    // Stopped to be planned anew.
+    group.phase = Phase::Waiting;
+    dirty_groups.insert(id);
+    return;
+  }
+  // The worker gave up by itself: its deadline came, or it has no memory.
+  CallResult result;
+  result.status = CallStatus::DeadlineExceeded;
+  result.who = {worker};
+  finish_fetch(id, std::move(result));
+}
+
+void Coordinator::State::on(WorkerId worker, const Switched& message) {
+  const auto found = transfers.find(message.plan);
+  if (found == transfers.end() || message.stripe.index() >= found->second.plan->stripes.size()) {
+    return;
+  }
+  Transfer& transfer = found->second;
+  const auto reader = transfer.readers.find(worker);
+  bool there = false;
+  LiveEdge edge = edge_of(transfer, worker, message.stripe, there);
+  if (reader == transfer.readers.end() || !there || edge.parent != message.from) return;
+  edge.parent = message.to;
+  edge.alternate = WorkerId();
+  if (edge.alternate_path != Path{}) edge.path = edge.alternate_path;
+  edge.parent_has_all = edge.alternate_has_all;
+  reader->second.edges[message.stripe] = edge;
+  if (message.cause == FailureKind::DigestMismatch) return;
+  if (transfer.lost.contains(message.to)) dirty_transfers.insert(message.plan);
+}
+
+void Coordinator::State::on(WorkerId worker, const ParentWanted& message) {
+  const auto found = transfers.find(message.plan);
+  if (found == transfers.end()) return;
+  const auto reader = found->second.readers.find(worker);
+  if (reader == found->second.readers.end()) return;
+  found->second.orphans[{worker, message.stripe}] = message.lost;
+  dirty_transfers.insert(message.plan);
+}
+
+void Coordinator::State::on(WorkerId /*worker*/, const SourceIsSlow& message) {
+  const auto found = transfers.find(message.plan);
+  if (found == transfers.end()) return;
+  found->second.slow.insert(message.source);
+  dirty_transfers.insert(message.plan);
+}
+
+void Coordinator::State::lose_source(PlanNumber id, WorkerId source) {
+  const auto found = transfers.find(id);
+  if (found == transfers.end()) return;
+  found->second.lost.insert(source);
+  for (auto& [worker, reader] : found->second.readers) {
+    if (reader.awaited.erase(source) != 0) dirty_transfers.insert(id);
+  }
+  dirty_transfers.insert(id);
+}
+
+// The plan as it is carried out now: with what readers changed by themselves or were told.
+std::shared_ptr<const Plan> Coordinator::State::live_plan(const Transfer& transfer) {
+  auto plan = std::make_shared<Plan>(*transfer.plan);
+  for (const auto& [worker, reader] : transfer.readers) {
+    for (const auto& [stripe, live] : reader.edges) {
+      std::vector<Edge>& edges = plan->stripes[stripe.index()].edges;
+      const auto at =
+          std::lower_bound(edges.begin(), edges.end(), worker,
+                           [](const Edge& edge, WorkerId id) { return edge.child < id; });
+      const Edge edge{worker, live.parent, live.alternate, live.path, live.window};
+      if (at != edges.end() && at->child == worker) {
+        *at = edge;
+      } else {
+        edges.insert(at, edge);
+      }
+    }
+  }
+  return plan;
+}
+
+bool Coordinator::State::needs_repair(const Transfer& transfer) const {
+  if (!transfer.orphans.empty() || !transfer.slow.empty()) return true;
+  if (transfer.lost.empty()) return false;
+  for (std::uint32_t s = 0; s < transfer.plan->stripes.size(); ++s) {
+    for (const Edge& planned : transfer.plan->stripes[s].edges) {
+      const auto reader = transfer.readers.find(planned.child);
+      if (reader == transfer.readers.end() || reader->second.phase == ReaderPhase::Stopping) {
+        continue;
+      }
+      const auto live = reader->second.edges.find(StripeId(s));
+      const WorkerId parent =
+          live == reader->second.edges.end() ? planned.parent : live->second.parent;
+      if (transfer.lost.contains(parent)) return true;
+    }
+  }
+  return false;
+}
+
+// Asks for new parents, one request at a time.
+void Coordinator::State::repair(PlanNumber id) {
+  const auto found = transfers.find(id);
+  if (found == transfers.end() || !found->second.ref || found->second.repair != 0) return;
+  Transfer& transfer = found->second;
+  if (!needs_repair(transfer)) return;
+  MakeRepair request;
+  request.id = id;
+  request.request = transfer.repair = next_request++;
+  request.demand = transfer.demand;
+  request.plan = live_plan(transfer);
+  request.tables = transfer.ref->tables;
+  request.lost.assign(transfer.lost.begin(), transfer.lost.end());
+  for (const WorkerId holder : find(transfer.version)->holders) {
+    const Holder* held = holder_of(holder, transfer.version);
+    if (!serves(*held)) {
+      request.closed.push_back(holder);
+    } else if (held->verified.all() && !transfer.lost.contains(holder)) {
+      request.complete.push_back(holder);
+    }
+  }
+  for (const auto& [orphan, from] : transfer.orphans) {
+    request.orphans.push_back({orphan.first, orphan.second, from});
+  }
+  for (const auto& [worker, reader] : transfer.readers) {
+    if (reader.phase != ReaderPhase::Stopping) request.readers.push_back(worker);
+  }
+  request.slow.assign(transfer.slow.begin(), transfer.slow.end());
+  transfer.orphans.clear();
+  transfer.slow.clear();
+  transfer.repair_asked = now;
+  arm(now + config.plan_deadline, TimerKind::Plan, id);
+  out->push_back(std::move(request));
+}
+
+void Coordinator::State::on(const RepairMade& made) {
+  const auto found = transfers.find(made.id);
+  if (found == transfers.end() || found->second.repair != made.request) return;
+  Transfer& transfer = found->second;
+  transfer.repair = 0;
+  std::map<WorkerId, std::map<WorkerId, GrantedReader>> asked;
+  for (const LiveEdge& edge : made.edges) {
+    const auto reader = transfer.readers.find(edge.child);
+    if (reader == transfer.readers.end() || reader->second.phase == ReaderPhase::Stopping) continue;
+    reader->second.edges[edge.stripe] = edge;
+    reader->second.untold.insert(edge.stripe);
+    for (const WorkerId source : {edge.parent, edge.alternate}) {
+      if (!source.valid()) continue;
+      GrantedReader& granted =
+          asked[source]
+              .try_emplace(edge.child, GrantedReader{edge.child, reader->second.incarnation, {}})
+              .first->second;
+      if (source == edge.parent) granted.edges.push_back(edge);
+    }
+  }
+  std::map<WorkerId, std::vector<GrantedReader>> by_source;
+  for (auto& [source, readers] : asked) {
+    for (auto& [reader, granted] : readers) by_source[source].push_back(std::move(granted));
+  }
+  ask_grants(made.id, transfer, by_source);
+  dirty_transfers.insert(made.id);
+  std::vector<WorkerId> waiting;
+  for (const auto& [worker, reader] : transfer.readers) waiting.push_back(worker);
+  for (const WorkerId worker : waiting) start_if_granted(made.id, transfer, worker);
+  replan(made.id, {made.unmended.begin(), made.unmended.end()});
+}
+
+// These readers cannot go on in this plan: what they miss is planned anew, from whoever has it.
+void Coordinator::State::replan(PlanNumber id, const std::set<WorkerId>& readers) {
+  for (const WorkerId worker : readers) {
+    const auto found = transfers.find(id);
+    if (found == transfers.end()) return;
+    const auto reader = found->second.readers.find(worker);
+    if (reader == found->second.readers.end()) continue;
+    const bool begun = reader->second.phase == ReaderPhase::Begun;
+    stop_reader(id, worker);
+    const WorkerCard& card = workers[worker.index()].card;
+    if (begun || card.host_memory) continue;
+    Group& group = groups[card.group.index()];
+    if (group.phase != Phase::Filling) continue;
+    group.phase = Phase::Waiting;
+    dirty_groups.insert(card.group);
+  }
+}
+
+void Coordinator::State::plan_overdue(PlanNumber id) {
+  const auto found = transfers.find(id);
+  if (found == transfers.end()) return;
+  Transfer& transfer = found->second;
+  if (!transfer.ref) {
+    if (transfer.asked + config.plan_deadline > now) return;
+    return on(PlanMade{id, nullptr, nullptr, "the planner did not answer"});
+  }
+  if (transfer.repair == 0 || transfer.repair_asked + config.plan_deadline > now) return;
+  transfer.repair = 0;
+  dirty_transfers.insert(id);
+}
+
+}  // namespace holdfast

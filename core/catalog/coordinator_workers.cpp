@@ -1,0 +1,212 @@
+#include <algorithm>
+
+#include "core/catalog/coordinator_state.hpp"
+
+namespace holdfast {
+
+// A card that does not fit the roster or the spaces would break everything that relies on it.
+bool Coordinator::State::acceptable(WorkerId worker, const Hello& hello) const {
+  if (hello.incarnation == 0 || !hello.report) return false;
+  const WorkerCard& card = hello.report->card;
+  if (card.node != roster[worker.index()] || card.space.index() >= spaces.size()) return false;
+  if (card.host_memory) return card.shard == kWholeModel && !card.group.valid();
+  if (card.shard == kWholeModel || !space(card.space).valid(card.shard)) return false;
+  if (!card.group.valid() || card.slots == 0 || card.group.index() >= roster.size()) return false;
+  if (card.group.index() >= groups.size() || !groups[card.group.index()].known) return true;
+  const Group& group = groups[card.group.index()];
+  if (group.space != card.space || group.layout != card.shard.layout) return false;
+  const WorkerId other = group.members[card.shard.rank];
+  return !other.valid() || other == worker || !alive(other);
+}
+
+void Coordinator::State::on(WorkerId worker, const Hello& hello) {
+  if (!acceptable(worker, hello)) return;
+  Worker& w = workers[worker.index()];
+  if (rebuilding) {
+    if (hello.incarnation < w.reported) return;
+    w.reported = hello.incarnation;
+    w.report = hello.report;
+    reported_epoch = std::max(reported_epoch, hello.report->epoch);
+    return;
+  }
+  if (hello.incarnation <= w.fenced) {
+    return frame(worker, FencedOff{epoch, hello.incarnation, w.fenced});
+  }
+  if (hello.incarnation == w.incarnation) return welcome(worker);
+  if (hello.incarnation < w.incarnation) return;
+  if (w.incarnation != 0) bury(worker);
+  // Someone was cut off from this coordinator while another one, since gone, took an epoch that we
+  // may be using too: all sessions must start anew, under a larger one.
+  if (hello.report->epoch > epoch) {
+    reported_epoch = std::max(reported_epoch, hello.report->epoch);
+    start_again = true;
+    return;
+  }
+  if (!hello.report->transfers.empty() || !hello.report->grants.empty()) {
+    w.fenced = std::max(w.fenced, hello.incarnation);
+    return frame(worker, FencedOff{epoch, hello.incarnation, w.fenced});
+  }
+  admit(worker, hello.incarnation, *hello.report);
+  welcome(worker);
+  if (!w.card.host_memory) {
+    Group& group = groups[w.card.group.index()];
+    if (hello.report->generation != group.generation) {
+      send(worker, GenerationIs{group.generation});
+    }
+  }
+}
+
+void Coordinator::State::welcome(WorkerId worker) {
+  const Worker& w = workers[worker.index()];
+  const Generation generation = w.card.host_memory ? 0 : groups[w.card.group.index()].generation;
+  frame(worker, Welcome{epoch, w.incarnation, generation});
+}
+
+void Coordinator::State::on(WorkerId worker, const WorkerFrame& frame_in) {
+  Worker& w = workers[worker.index()];
+  const Incarnation incarnation = frame_in.key.incarnation;
+  if (incarnation <= w.fenced) {
+    return frame(worker, FencedOff{epoch, incarnation, w.fenced});
+  }
+  if (!w.session || frame_in.key != w.session->key()) {
+    if (frame_in.key.epoch <= epoch && incarnation >= w.incarnation) {
+      frame(worker, UnknownSession{epoch, incarnation});
+    } else if (rebuilding) {
+      frame(worker, UnknownSession{0, incarnation});
+    }
+    return;
+  }
+  w.heard = now;
+  received.clear();
+  if (w.session->receive(frame_in, now, received) != FrameAnswer::Taken) return;
+  if (!w.touched) {
+    w.touched = true;
+    touched.push_back(worker);
+  }
+  // `received` is used again by nobody before this ends: messages cause no receiving.
+  for (const auto& message : received) {
+    if (!alive(worker)) break;
+    take(worker, *message);
+  }
+}
+
+Coordinator::State::Group& Coordinator::State::group_of(const WorkerCard& card, WorkerId worker) {
+  if (card.group.index() >= groups.size()) groups.resize(card.group.index() + 1);
+  Group& group = groups[card.group.index()];
+  if (!group.known) {
+    group.known = true;
+    group.space = card.space;
+    group.layout = card.shard.layout;
+    group.members.resize(space(card.space).ranks(card.shard.layout));
+    group.asked.resize(group.members.size());
+  }
+  group.members[card.shard.rank] = worker;
+  return group;
+}
+
+void Coordinator::State::admit(WorkerId worker, Incarnation incarnation,
+                               const WorkerReport& report) {
+  Worker& w = workers[worker.index()];
+  w.incarnation = incarnation;
+  w.card = report.card;
+  w.known = true;
+  w.leaving = report.leaving;
+  w.gone = false;
+  w.heard = now;
+  w.armed = Time::never();
+  w.session = std::make_unique<WorkerSession>(SessionKey{epoch, incarnation}, config.session);
+  arm(now + config.detection, TimerKind::Expiry, worker.value());
+  std::uint64_t& lineage = largest_lineage[w.card.space.index()];
+  lineage = std::max(lineage, report.lineage);
+  if (!w.card.host_memory) group_of(w.card, worker);
+  adopt_holdings(worker, report);
+  for (auto& [key, version] : versions) {
+    if (key.first == w.card.space && version.retention.copies != 0) judge_soon(key);
+  }
+}
+
+void Coordinator::State::adopt_holdings(WorkerId worker, const WorkerReport& report) {
+  const WorkerCard& card = report.card;
+  for (const Holding& holding : report.holdings) {
+    const VersionKey key{card.space, holding.version};
+    const std::uint32_t blocks = space(card.space).blocks(holding.shard);
+    if (!space(card.space).valid(holding.shard) || holding.verified.size() != blocks) continue;
+    VersionState& version = version_at(key);
+    if (holding.digests && holding.digests->size() == blocks &&
+        !add_digests(version, card.space, holding.shard, *holding.digests)) {
+      continue;
+    }
+    note_number(key);
+    version.withdrawn = version.withdrawn || holding.withdrawn;
+    if (holding.retention.copies != 0) version.retention = holding.retention;
+    Holder& holder = add_holder(worker, key, holding.shard);
+    holder.published = holding.state == HoldingState::Published;
+    holder.broken = holding.state == HoldingState::Filling;
+    if (holding.state == HoldingState::Hidden) set_serving(worker, holder, true, false);
+    verify_blocks(worker, holder, holding.verified);
+    if (holding.state == HoldingState::Complete) version.published = true;
+    judge_published(key);
+    dirty_versions.insert(key);
+  }
+}
+
+void Coordinator::State::expire(WorkerId worker) {
+  const Worker& w = workers[worker.index()];
+  if (w.incarnation == 0) return;
+  const Time due = w.heard + config.detection;
+  if (due > now) return arm(due, TimerKind::Expiry, worker.value());
+  bury(worker);
+}
+
+// The incarnation is over. Whoever it reads from must cut it off: it may live on beyond a
+// partition.
+void Coordinator::State::bury(WorkerId worker) {
+  Worker& w = workers[worker.index()];
+  w.fenced = std::max(w.fenced, w.incarnation);
+  w.incarnation = 0;
+  w.session.reset();
+  w.leaving = false;
+  w.leave_call.reset();
+  clears[worker.index()].clear();
+  const std::set<PlanNumber> plans = std::move(w.plans);
+  w.plans.clear();
+  for (const PlanNumber plan : plans) release_reader(plan, worker);
+  std::set<PlanNumber> served;
+  const auto readers = std::move(w.readers);
+  w.readers.clear();
+  for (const auto& [key, grant] : readers) {
+    --grants;
+    workers[key.reader.index()].sources.erase({key.plan, worker});
+    served.insert(key.plan);
+  }
+  for (const PlanNumber plan : served) lose_source(plan, worker);
+  while (!w.holders.empty()) {
+    const VersionKey key = w.holders.back().version;
+    if (const auto found = versions.find(key); found != versions.end()) {
+      found->second.doubtful.erase(worker);
+      found->second.offloads.erase(worker);
+    }
+    drop_holder(worker, key);
+  }
+  for (auto& [key, version] : versions) {
+    if (version.offloads.erase(worker) != 0) judge_soon(key);
+  }
+  if (w.known && !w.card.host_memory && !w.gone) break_group(w.card.group, worker);
+}
+
+void Coordinator::State::break_group(GroupId id, WorkerId by) {
+  Group& group = groups[id.index()];
+  group.broken_by = {by};
+  if (group.phase != Phase::Idle) {
+    CallResult result;
+    result.status = CallStatus::GroupBroken;
+    result.who = group.broken_by;
+    finish_fetch(id, std::move(result));
+  }
+  ++group.generation;
+  group.last = Decision{};
+  group.runs.reset();
+  tell_group(group, GenerationIs{group.generation});
+}
+
+}  // namespace holdfast
