@@ -1,0 +1,20 @@
+// What the coordinator asks of a planner, answered by this library's planners: pure functions, for
+// whoever runs them (a thread on hardware, a time later in simulation).
+#pragma once
+
+#include "core/catalog/coordinator.hpp"
+#include "core/plan/planner.hpp"
+#include "core/topology/router.hpp"
+
+namespace holdfast {
+
+// Never throws: where there is no plan, `problem` says why. The tables' transfer id is the plan's.
+// Each edge gets an alternate parent where there is one.
+[[nodiscard]] PlanMade answer_plan(const Router& router, const MakePlan& request, Policy policy,
+                                   const PlanOptions& options);
+
+// New parents for the children of the lost, for orphans and for half of the children of the slow.
+// Near-linear in the edges of the stripes that are touched. Never throws.
+[[nodiscard]] RepairMade answer_repair(const Router& router, const MakeRepair& request);
+
+}  // namespace holdfast
