@@ -178,6 +178,12 @@ void Coordinator::State::on(WorkerId worker, const Publish& message) {
     result.status = CallStatus::Withdrawn;
     return answer(worker, message.call, std::move(result));
   }
+  const Worker& w = workers[worker.index()];
+  if (holder_of(worker, key) == nullptr && w.holders.size() >= card.slots) {
+    result.status = CallStatus::BufferBusy;
+    result.reason = "unpublish version " + to_string(w.holders.front().version.second) + " first";
+    return answer(worker, message.call, std::move(result));
+  }
   VersionState& version = version_at(key);
   if (!add_digests(version, card.space, card.shard, *message.digests)) {
     result.status = CallStatus::VersionConflict;

@@ -8,6 +8,15 @@
 namespace holdfast {
 namespace {
 
+// Tells transfers apart in the messages of their workers: the low bits of the epoch and of the
+// plan's count in it.
+std::uint32_t transfer_number(PlanNumber id) {
+  constexpr std::uint32_t kCountBits = 20;
+  const auto epoch = static_cast<std::uint32_t>(id >> 32U);
+  const auto count = static_cast<std::uint32_t>(id) & ((1U << kCountBits) - 1);
+  return epoch << kCountBits | count;
+}
+
 // A quarter of the time that the largest block takes on the way; see update_tables.hpp.
 Time have_interval(const Router& router, const MakeRepair& request, const MendedEdge& mended) {
   const Demand& demand = *request.demand;
@@ -31,9 +40,8 @@ PlanMade answer_plan(const Router& router, const MakePlan& request, Policy polic
   try {
     made.plan =
         std::make_shared<const Plan>(make_plan(policy, router, *request.demand, options).plan);
-    made.tables =
-        std::make_shared<const UpdateTables>(*request.demand, *made.plan, &router, *request.digests,
-                                             static_cast<std::uint32_t>(request.id));
+    made.tables = std::make_shared<const UpdateTables>(
+        *request.demand, *made.plan, &router, *request.digests, transfer_number(request.id));
   } catch (const Error& error) {
     made.plan.reset();
     made.tables.reset();

@@ -1,0 +1,299 @@
+// The coordinator beside workers that do as they are told. Invariants are checked after each step.
+#include <gtest/gtest.h>
+
+#include "tests/catalog/scripted_cluster.hpp"
+
+namespace holdfast::testing_support {
+namespace {
+
+constexpr Version kOne{0, 1};
+constexpr Version kTwo{0, 2};
+
+// Four hosts, groups of two ranks, eight blocks: group 0 publishes, group 1 fetches.
+struct Small : ScriptedCluster {
+  explicit Small(std::uint32_t hosts = 4, const CoordinatorConfig& config = {})
+      : ScriptedCluster(1, hosts, 2, 8, config) {
+    hello_all();
+  }
+  void publish_all(Version version, std::uint32_t group = 0) {
+    for (const WorkerId member : members(GroupId(group))) publish(member, version);
+    run_for(milliseconds(1));
+  }
+};
+
+Coordinator::VersionView view_of(const ScriptedCluster& cluster, Version version) {
+  for (const auto& view : cluster.coordinator->versions()) {
+    if (view.version == version) return view;
+  }
+  return {};
+}
+
+TEST(Coordinator, PublishedWhenEveryShardOfAGroupIs) {
+  Small cluster;
+  cluster.publish(WorkerId(0U), kOne);
+  cluster.run_for(milliseconds(1));
+  EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::Ok);
+  EXPECT_FALSE(view_of(cluster, kOne).published);
+  cluster.publish(WorkerId(2U), kOne);
+  cluster.run_for(milliseconds(1));
+  EXPECT_TRUE(view_of(cluster, kOne).published);
+  EXPECT_TRUE(view_of(cluster, kOne).fetchable);
+}
+
+TEST(Coordinator, ASecondRootIsAConflictAndChangesNothing) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.publish(WorkerId(4U), kOne, 8);
+  cluster.run_for(milliseconds(1));
+  EXPECT_EQ(cluster.last_answer(WorkerId(4U)).status, CallStatus::VersionConflict);
+  EXPECT_EQ(view_of(cluster, kOne).holders.size(), 2U);
+  cluster.publish(WorkerId(4U), kOne);
+  cluster.run_for(milliseconds(1));
+  EXPECT_EQ(cluster.last_answer(WorkerId(4U)).status, CallStatus::Ok);
+  EXPECT_EQ(view_of(cluster, kOne).holders.size(), 3U);
+}
+
+TEST(Coordinator, ABufferHoldsOneVersion) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.publish_all(kTwo);
+  EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::BufferBusy);
+}
+
+TEST(Coordinator, NumbersRiseWithinALineage) {
+  Small cluster;
+  cluster.publish_all(kTwo);
+  cluster.publish(WorkerId(4U), kOne);
+  cluster.run_for(milliseconds(1));
+  EXPECT_EQ(cluster.last_answer(WorkerId(4U)).status, CallStatus::VersionNotNew);
+  cluster.publish(WorkerId(4U), {1, 1});
+  cluster.run_for(milliseconds(1));
+  EXPECT_EQ(cluster.last_answer(WorkerId(4U)).status, CallStatus::Ok);
+}
+
+TEST(Coordinator, AGroupFetchesAsOne) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  for (const WorkerId member : cluster.members(GroupId(1U))) {
+    ASSERT_TRUE(cluster.fetch_end(member));
+    EXPECT_EQ(cluster.fetch_end(member)->status, CallStatus::Ok);
+    EXPECT_EQ(cluster.fetch_end(member)->version, kOne);
+  }
+  EXPECT_EQ(cluster.coordinator->groups()[1].runs, kOne);
+  EXPECT_EQ(cluster.coordinator->grants(), 0U);
+  EXPECT_EQ(cluster.coordinator->open_transfers(), 0U);
+  // The group is a holder now, and there is nothing newer.
+  EXPECT_EQ(view_of(cluster, kOne).holders.size(), 4U);
+  cluster.fetch(GroupId(1U), 2, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::NothingNewer);
+}
+
+TEST(Coordinator, ADecisionIsReplayedToWhoAsksAgain) {
+  Small cluster(6);
+  cluster.publish_all(kOne);
+  cluster.workers[4].fills = false;
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  const auto first = cluster.heard<Decided>(WorkerId(4U));
+  ASSERT_EQ(first.size(), 1U);
+  cluster.publish_all(kTwo, 2);
+  ASSERT_TRUE(view_of(cluster, kTwo).fetchable);
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  const auto again = cluster.heard<Decided>(WorkerId(4U));
+  ASSERT_EQ(again.size(), 2U);
+  EXPECT_EQ(again[1].decision.result.version, kOne);
+}
+
+TEST(Coordinator, DifferentArgumentsAreAMismatchForAll) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  FetchCall other;
+  other.version = kOne;
+  cluster.say(WorkerId(4U), AskFetch{1, 1, {}, cluster.now + seconds(10)});
+  cluster.say(WorkerId(6U), AskFetch{1, 1, other, cluster.now + seconds(10)});
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::GroupMismatch);
+  EXPECT_EQ(cluster.fetch_end(WorkerId(6U))->status, CallStatus::GroupMismatch);
+}
+
+TEST(Coordinator, WhoIsMissingIsNamedAtTheDeadline) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.say(WorkerId(4U), AskFetch{1, 1, {}, cluster.now + milliseconds(200)});
+  cluster.run_for(milliseconds(300));
+  ASSERT_TRUE(cluster.fetch_end(WorkerId(4U)));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::DeadlineExceeded);
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->who, std::vector{WorkerId(6U)});
+}
+
+TEST(Coordinator, InPlaceClearsTheOldVersionOnAllShardsFirst) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  for (const WorkerId member : cluster.members(GroupId(0U))) {
+    cluster.say(member, AskUnpublish{cluster.next_call(), kOne, cluster.now + seconds(1)});
+  }
+  cluster.run_for(milliseconds(10));
+  EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::Ok);
+  cluster.publish_all(kTwo);
+  cluster.workers[6].clears = false;
+  cluster.fetch(GroupId(1U), 2, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  EXPECT_TRUE(cluster.heard<Begin>(WorkerId(4U)).size() == 1U) << "began before all were cleared";
+  cluster.workers[6].holdings.erase(kOne);
+  cluster.say(WorkerId(6U), Cleared{kOne, 0});
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->version, kTwo);
+  EXPECT_FALSE(view_of(cluster, kOne).fetchable);
+}
+
+TEST(Coordinator, ADeadMemberBreaksTheGroup) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.workers[4].fills = cluster.workers[6].fills = false;
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(100));
+  cluster.run_for(milliseconds(100));
+  cluster.kill(WorkerId(6U));
+  cluster.beat_for(seconds(4));
+  ASSERT_TRUE(cluster.fetch_end(WorkerId(4U)));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::GroupBroken);
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->who, std::vector{WorkerId(6U)});
+  EXPECT_EQ(cluster.workers[4].generation, 2U);
+  EXPECT_EQ(cluster.coordinator->grants(), 0U);
+  // With a new incarnation the next fetch counts from 1.
+  cluster.workers[4].fills = cluster.workers[6].fills = true;
+  cluster.restart(WorkerId(6U), false);
+  cluster.run_for(milliseconds(10));
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.beat_for(seconds(1));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Ok);
+}
+
+TEST(Coordinator, ReadersOfADeadSourceGetAnother) {
+  Small cluster(8);
+  cluster.publish_all(kOne, 0);
+  cluster.publish_all(kOne, 1);
+  for (const std::uint32_t w : {8U, 10U, 12U, 14U}) cluster.workers[w].fills = false;
+  cluster.fetch(GroupId(2U), 1, {}, cluster.now + seconds(100));
+  cluster.fetch(GroupId(3U), 1, {}, cluster.now + seconds(100));
+  cluster.run_for(milliseconds(100));
+  ASSERT_EQ(cluster.heard<Begin>(WorkerId(8U)).size(), 1U);
+  const PlannedTransfer& transfer = *cluster.heard<Begin>(WorkerId(8U))[0].transfer;
+  const WorkerId parent = transfer.plan->stripes[0].edges[0].parent;
+  const WorkerId child = transfer.plan->stripes[0].edges[0].child;
+  cluster.kill(parent);
+  cluster.beat_for(seconds(4));
+  const auto changes = cluster.heard<Change>(child);
+  ASSERT_FALSE(changes.empty());
+  EXPECT_NE(changes[0].edges[0].parent, parent);
+}
+
+TEST(Coordinator, ALostVersionIsNamedOnlyWhenNobodyHasIt) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.workers[4].fills = cluster.workers[6].fills = false;
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(100));
+  cluster.run_for(milliseconds(100));
+  // The reader has everything of its shard already, and has not said so.
+  cluster.workers[4].holdings[kOne].verified = BlockSet::full(4);
+  cluster.kill(WorkerId(0U));
+  cluster.beat_for(seconds(4));
+  EXPECT_FALSE(cluster.fetch_end(WorkerId(4U)));
+  cluster.kill(WorkerId(2U));
+  cluster.beat_for(seconds(4));
+  ASSERT_TRUE(cluster.fetch_end(WorkerId(4U)));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::VersionLost);
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->lost, (std::vector<BlockSpan>{{BlockId(4U), 4}}));
+}
+
+TEST(Coordinator, WithdrawnWeightsAreNotFetched) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.workers[4].fills = false;
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(100));
+  cluster.run_for(milliseconds(100));
+  cluster.say(WorkerId(0U), AskWithdraw{cluster.next_call(), kOne});
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Withdrawn);
+  cluster.fetch(GroupId(1U), 2, {}, cluster.now + seconds(100));
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::UnknownVersion);
+}
+
+TEST(Coordinator, RetainedVersionsGoToHostMemoryBeforeTheyLeave) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.say(WorkerId(0U),
+              AskRetain{cluster.next_call(), kOne, {1, Level::Host}, cluster.now + seconds(10)});
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.last_answer(WorkerId(0U)).safe, 1U);
+  for (const WorkerId member : cluster.members(GroupId(0U))) {
+    cluster.say(member, AskUnpublish{cluster.next_call(), kOne, cluster.now + seconds(10)});
+  }
+  cluster.run_for(seconds(1));
+  EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::Ok);
+  EXPECT_EQ(cluster.last_answer(WorkerId(2U)).status, CallStatus::Ok);
+  EXPECT_TRUE(view_of(cluster, kOne).fetchable);
+  EXPECT_EQ(view_of(cluster, kOne).safe, 1U);
+  // Released, the copies go.
+  cluster.say(WorkerId(0U), AskRelease{cluster.next_call(), kOne});
+  cluster.run_for(seconds(1));
+  EXPECT_FALSE(view_of(cluster, kOne).fetchable);
+}
+
+TEST(Coordinator, ANewCoordinatorGoesOnFromReports) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.workers[4].fills = cluster.workers[6].fills = false;
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(100));
+  cluster.run_for(milliseconds(100));
+  const Epoch before = cluster.coordinator->epoch();
+  cluster.restart_coordinator();
+  cluster.beat_for(seconds(3));
+  EXPECT_FALSE(cluster.coordinator->rebuilding());
+  EXPECT_GT(cluster.coordinator->epoch(), before);
+  EXPECT_EQ(cluster.coordinator->open_transfers(), 1U);
+  for (const std::uint32_t w : {4U, 6U}) {
+    ASSERT_EQ(cluster.workers[w].transfers.size(), 1U);
+    cluster.fill(WorkerId(w), cluster.workers[w].transfers.begin()->first);
+  }
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Ok);
+  EXPECT_EQ(cluster.heard<Begin>(WorkerId(4U)).size(), 1U) << "planned twice";
+  EXPECT_EQ(cluster.coordinator->grants(), 0U);
+}
+
+TEST(Coordinator, InstalledWaitsForSoManyGroups) {
+  Small cluster(6);
+  cluster.publish_all(kOne);
+  AskInstalled ask{cluster.next_call(), kOne, view_of(cluster, kOne).root, 2,
+                   cluster.now + seconds(5)};
+  cluster.say(WorkerId(0U), ask);
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  const auto answers = cluster.heard<Answer>(WorkerId(0U)).size();
+  cluster.fetch(GroupId(2U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.heard<Answer>(WorkerId(0U)).size(), answers + 1);
+  EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::Ok);
+}
+
+TEST(Coordinator, LeavingIsNoDeath) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  cluster.say(WorkerId(6U), AskLeave{cluster.next_call(), cluster.now + seconds(5)});
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.last_answer(WorkerId(6U)).status, CallStatus::Ok);
+  EXPECT_EQ(cluster.heard<LeaveNow>(WorkerId(6U)).size(), 1U);
+  EXPECT_EQ(cluster.workers[4].generation, 2U);
+}
+
+}  // namespace
+}  // namespace holdfast::testing_support
