@@ -22,6 +22,7 @@ Task::Task(const std::string& scenario, const std::string& policy)
       bound(lower_bound(loaded.topology, update.demand)),
       demand_hash(hash_of(update.demand)),
       warnings(loaded.scenario.warnings) {
+  refuse_more_than_an_update(loaded.scenario);
   const std::vector<std::string> idle = idle_options(loaded.scenario, policies);
   warnings.insert(warnings.end(), idle.begin(), idle.end());
   warnings.insert(warnings.end(), update.warnings.begin(), update.warnings.end());

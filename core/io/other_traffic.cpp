@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "core/io/share.hpp"
-#include "core/nearest.hpp"
 #include "core/topology/capacity_share.hpp"
 
 namespace holdfast {
@@ -53,30 +52,6 @@ std::string quoted_list(const std::vector<PlacedPattern>& patterns) {
     text += fmt::format("{}'{}'", text.empty() ? "" : ", ", placed.pattern.text());
   }
   return text;
-}
-
-[[noreturn]] void refuse_unknown(const PlacedPattern& placed, const char* what,
-                                 const std::vector<std::string>& known) {
-  const std::string& text = placed.pattern.text();
-  throw Error(
-      ErrorCode::UnknownName,
-      placed.pattern.literal()
-          ? fmt::format("no {} is called '{}'{}", what, text, suggestion(placed.pattern, known))
-          : fmt::format("'{}' matches no {}{}", text, what, suggestion(placed.pattern, known)),
-      placed.place);
-}
-
-void warn_of_unused(const PlacedPattern& placed, const char* what,
-                    const std::vector<std::string_view>& matched,
-                    std::vector<std::string>* warnings) {
-  if (warnings == nullptr) {
-    return;
-  }
-  for (const NamePattern::Unused& unused : placed.pattern.unused(matched)) {
-    warnings->push_back(fmt::format("{}: '{}' names more than there is: no {} has {} of '{}'",
-                                    to_string(placed.place), placed.pattern.text(), what,
-                                    unused.numbers, unused.bracket));
-  }
 }
 
 // By node: whether the patterns name it or a domain around it.

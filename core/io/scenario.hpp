@@ -18,6 +18,11 @@
 #include "core/error.hpp"
 #include "core/io/name_pattern.hpp"
 #include "core/io/other_traffic.hpp"
+#include "core/io/scenario_baselines.hpp"
+#include "core/io/scenario_faults.hpp"
+#include "core/io/scenario_protocol.hpp"
+#include "core/io/scenario_words.hpp"
+#include "core/io/scenario_workload.hpp"
 #include "core/plan/planner.hpp"
 #include "core/units.hpp"
 #include "core/weights/layout_grid.hpp"
@@ -26,12 +31,6 @@ namespace holdfast {
 
 inline constexpr std::uint64_t kScenarioFormat = 1;
 inline constexpr std::uint64_t kMostScenarioBytes = 64'000'000;
-
-// A piece of the text and where it stands.
-struct Word {
-  std::string text;
-  Place place;
-};
 
 enum class ModelSource { Preset, Safetensors };
 
@@ -122,7 +121,11 @@ struct Scenario {
   std::vector<ScenarioGroup> groups;
   std::vector<ScenarioHolder> holders;
   Place holders_place;
-  ScenarioUpdate update;
+  ScenarioUpdate update;  // with a workload: all trainers to all rollouts and staging groups
+  std::optional<ScenarioWorkload> workload;
+  std::vector<ScenarioFault> faults;
+  ScenarioProtocol protocol;
+  ScenarioBaselines baselines;
   std::vector<OtherTraffic> other_traffic;
   std::vector<Policy> policies;  // `auto` where none is given
   ScenarioOptions options;
@@ -134,14 +137,18 @@ struct Scenario {
 
 // Throws Error with file, line and column: BadSyntax, UnknownKey, MissingKey, BadValue, BadUnit,
 // UnknownName (a group or layout that is not there), Duplicate, NoEffect, LimitExceeded, and
-// Unsupported for `workload`, `faults` and other keys that a later version will read.
-// O(length of the text). `file` is only used in places.
+// Unsupported for keys that a later version will read. Exactly one of `update` (with `holders`) and
+// `workload` is there. O(length of the text). `file` is only used in places.
 [[nodiscard]] Scenario parse_scenario(std::string_view text, const std::string& file);
 
 // Warnings, with their places, of options that none of these policies looks at: the scenario's own
 // or those that replace them. O(policies).
 [[nodiscard]] std::vector<std::string> idle_options(const Scenario& scenario,
                                                     const std::vector<Policy>& policies);
+
+// Throws Error(Unsupported) at the first of `workload`, `faults` and `retain`: for programs that
+// carry out one update without failures.
+void refuse_more_than_an_update(const Scenario& scenario);
 
 // Whether a run of it draws random numbers, so that a seed changes something.
 [[nodiscard]] bool draws(const Scenario& scenario);

@@ -44,6 +44,17 @@ Manifest load_model(const ScenarioModel& model, const std::string& scenario) {
   });
 }
 
+std::vector<TraceRow> load_trace(const Scenario& scenario) {
+  if (!scenario.workload || !scenario.workload->members || !scenario.workload->members->trace) {
+    return {};
+  }
+  const Word& word = *scenario.workload->members->trace;
+  return at_place(word, [&] {
+    const std::string path = beside(scenario.file, word.text);
+    return parse_spot_trace(read_text_file(path, kMostTraceBytes), path);
+  });
+}
+
 }  // namespace
 
 LoadedScenario load_scenario(const std::string& path) {
@@ -55,8 +66,9 @@ LoadedScenario load_scenario(const std::string& path) {
     topology = without_other_traffic(topology, scenario.other_traffic, &scenario.warnings);
   }
   Manifest manifest = load_model(scenario.model, path);
+  std::vector<TraceRow> trace = load_trace(scenario);
   return {std::move(scenario), CanonicalHasher().add(std::string_view(text)).finish(),
-          std::move(topology), std::move(manifest)};
+          std::move(topology), std::move(manifest), std::move(trace)};
 }
 
 }  // namespace holdfast

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/io/scenario.hpp"
 #include "core/io/scenario_update.hpp"
+#include "core/io/spot_trace.hpp"
 #include "core/topology/topology.hpp"
 #include "core/weights/manifest.hpp"
 
@@ -15,11 +17,12 @@ struct LoadedScenario {
   Hash128 hash;       // of the scenario file's bytes
   Topology topology;  // what other traffic leaves of it
   Manifest manifest;
+  std::vector<TraceRow> trace;  // of an elastic workload that names one
 };
 
-// Reads the scenario at `path`; its topology and model are looked for relative to its folder.
-// Throws Error with the place in whichever file is wrong; a file that is not there is reported at
-// the key that names it.
+// Reads the scenario at `path`; its topology, model and trace are looked for relative to its
+// folder. Throws Error with the place in whichever file is wrong; a file that is not there is
+// reported at the key that names it.
 [[nodiscard]] LoadedScenario load_scenario(const std::string& path);
 
 }  // namespace holdfast

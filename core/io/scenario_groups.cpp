@@ -1,4 +1,4 @@
-#include "core/io/scenario_groups.hpp"
+#include "core/io/scenario_detail.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/io/scenario.hpp"
-#include "core/io/scenario_groups.hpp"
+#include "core/io/scenario_detail.hpp"
 #include "core/io/share.hpp"
 #include "core/io/yaml_document.hpp"
 
@@ -36,9 +36,13 @@ ScenarioModel read_model(const YamlValue& value) {
                 : ScenarioModel{ModelSource::Safetensors, {file->text(), file->place()}};
 }
 
-ScenarioOptions read_options(const YamlValue& value) {
+std::vector<std::pair<std::string, Destination>> destinations() {
+  return {{to_string(Destination::InPlace), Destination::InPlace},
+          {to_string(Destination::Shadow), Destination::Shadow}};
+}
+
+ScenarioOptions read_options(YamlMap& map) {
   ScenarioOptions options;
-  YamlMap map = value.map();
   const auto size = map.find("block_size");
   const auto pieces = map.find("blocks_per_eighth");
   if (size && pieces) {
@@ -74,10 +78,16 @@ ScenarioOptions read_options(const YamlValue& value) {
     options.cap_place = cap->place();
   }
   refuse_later(map, "window", "set the window of edges by hand");
-  refuse_later(map, "planning_time", "model the time that planning takes");
-  refuse_later(map, "detection", "detect failures");
-  map.finish();
   return options;
+}
+
+// `destination` in `options` is that of a workload's fetches; an update has its own key.
+void read_destination(YamlMap& options, Scenario& scenario) {
+  if (!scenario.workload) {
+    options.no_effect("destination", "write it in 'update'");
+  } else if (const auto destination = options.find("destination")) {
+    scenario.update.destination = destination->one_of<Destination>(destinations());
+  }
 }
 
 std::vector<Policy> read_policies(const YamlValue& value) {
@@ -120,11 +130,29 @@ ScenarioUpdate read_update(const YamlValue& value, const NameIndex& groups) {
     update.receivers.push_back({group, item.place()});
   }
   if (const auto destination = map.find("destination")) {
-    update.destination = destination->one_of<Destination>(
-        {{"in_place", Destination::InPlace}, {"shadow", Destination::Shadow}});
+    update.destination = destination->one_of<Destination>(destinations());
   }
   map.finish();
   return update;
+}
+
+// The largest update of a workload, which sizes its demand: all trainers hold, all others receive.
+void stand_in(Scenario& scenario) {
+  const ScenarioWorkload& workload = *scenario.workload;
+  scenario.holders_place = workload.place;
+  scenario.update.place = workload.place;
+  for (const NamedGroup& trainer : workload.trainers) {
+    ScenarioHolder holder;
+    holder.group = trainer.group;
+    holder.place = trainer.place;
+    holder.replicas_place = trainer.place;
+    scenario.holders.push_back(std::move(holder));
+  }
+  for (const auto* groups : {&workload.rollouts, &workload.staging}) {
+    for (const NamedGroup& named : *groups) {
+      scenario.update.receivers.push_back({named.group, named.place});
+    }
+  }
 }
 
 std::vector<std::string> read_assumptions(const YamlValue& value) {
@@ -143,7 +171,13 @@ void read_run(YamlMap& map, Scenario& scenario) {
   }
   scenario.options.block_place = map.place();
   if (const auto options = map.find("options")) {
-    scenario.options = read_options(*options);
+    YamlMap keys = options->map();
+    scenario.options = read_options(keys);
+    const std::optional<ScenarioRetain> retain = scenario.protocol.retain;
+    scenario.protocol = scenario_detail::read_protocol(keys);
+    scenario.protocol.retain = retain;
+    read_destination(keys, scenario);
+    keys.finish();
     if (scenario.options.block_place.line == 0) {
       scenario.options.block_place = options->place();
     }
@@ -165,8 +199,28 @@ void read_run(YamlMap& map, Scenario& scenario) {
   }
 }
 
+// Whether anything fails, is retained or is published again, so that the protocol's options matter.
+bool uses_protocol(const Scenario& scenario) {
+  return scenario.workload || !scenario.faults.empty() || scenario.protocol.retain;
+}
+
+void warn_of_protocol(Scenario& scenario) {
+  for (const auto& [key, place] : scenario.protocol.written) {
+    if (!uses_protocol(scenario)) {
+      scenario.warnings.push_back(
+          fmt::format("{}: '{}' has no effect: one update without 'faults' or 'retain' does not "
+                      "need the protocol",
+                      to_string(place), key));
+    } else if (key == "host_memory_budget" && !scenario.protocol.retain) {
+      scenario.warnings.push_back(fmt::format(
+          "{}: '{}' has no effect: nothing is kept without 'retain'", to_string(place), key));
+    }
+  }
+}
+
 // What is well-formed and would change nothing.
 void warn(Scenario& scenario) {
+  warn_of_protocol(scenario);
   std::vector<char> used(scenario.groups.size(), 0);
   for (const ScenarioHolder& holder : scenario.holders) {
     used[holder.group] = 1;
@@ -187,7 +241,7 @@ void warn(Scenario& scenario) {
     }
     if (group.reliability == Reliability::Spot) {
       spot = true;
-      if (scenario.options.serve_from_spot) {
+      if (scenario.options.serve_from_spot && !uses_protocol(scenario)) {
         scenario.warnings.push_back(
             fmt::format("{}: 'reliability: spot' of group '{}' has no effect: nothing fails in "
                         "this scenario; 'options: {{serve_from_spot: false}}' keeps readers away",
@@ -218,6 +272,37 @@ void read_format(YamlMap& map) {
   }
 }
 
+// What moves: one update of what the holders hold, or what a workload publishes and fetches.
+void read_task(YamlMap& map, const NameIndex& names, Scenario& scenario) {
+  const auto update = map.find("update");
+  const auto workload = map.find("workload");
+  if (update && workload) {
+    workload->refuse(ErrorCode::BadValue, "'update' is given as well; write only one of them");
+  }
+  if (!update && !workload) {
+    map.value().refuse(ErrorCode::MissingKey,
+                       "write either 'update: {receivers: [...]}', for one update, or 'workload: "
+                       "{kind: ...}', for a training run");
+  }
+  if (update) {
+    const YamlValue holders = map.require("holders");
+    scenario.holders = scenario_detail::read_holders(holders, names);
+    scenario.holders_place = holders.place();
+    scenario.update = read_update(*update, names);
+  } else {
+    map.no_effect("holders", "the trainers of a workload hold what they publish");
+    scenario.workload = scenario_detail::read_workload(*workload, names, scenario.groups);
+    stand_in(scenario);
+  }
+  if (const auto faults = map.find("faults")) scenario.faults = read_faults(*faults);
+  if (const auto retain = map.find("retain")) {
+    scenario.protocol.retain = scenario_detail::read_retain(*retain);
+  }
+  if (const auto baselines = map.find("baselines")) {
+    scenario.baselines = scenario_detail::read_baselines(*baselines);
+  }
+}
+
 }  // namespace
 
 Scenario parse_scenario(std::string_view text, const std::string& file) {
@@ -236,12 +321,7 @@ Scenario parse_scenario(std::string_view text, const std::string& file) {
   scenario.layouts = scenario_detail::read_layouts(map.require("layouts"));
   scenario.groups = scenario_detail::read_groups(map.require("groups"), scenario.layouts);
   const NameIndex names = scenario_detail::index_of(scenario.groups);
-  const YamlValue holders = map.require("holders");
-  scenario.holders = scenario_detail::read_holders(holders, names);
-  scenario.holders_place = holders.place();
-  refuse_later(map, "workload", "run workloads");
-  refuse_later(map, "faults", "inject faults");
-  scenario.update = read_update(map.require("update"), names);
+  read_task(map, names, scenario);
   if (const auto traffic = map.find("other_traffic")) {
     scenario.other_traffic = read_other_traffic(*traffic);
   }
@@ -272,7 +352,29 @@ std::vector<std::string> idle_options(const Scenario& scenario,
 }
 
 bool draws(const Scenario& scenario) {
-  return scenario.options.jitter > 0;
+  const bool rates = std::any_of(
+      scenario.faults.begin(), scenario.faults.end(),
+      [](const ScenarioFault& fault) { return std::holds_alternative<AtRate>(fault.rule.when); });
+  return scenario.options.jitter > 0 || scenario.workload || rates;
+}
+
+void refuse_more_than_an_update(const Scenario& scenario) {
+  const char* what = nullptr;
+  Place place;
+  if (scenario.workload) {
+    what = "run workloads";
+    place = scenario.workload->place;
+  } else if (!scenario.faults.empty()) {
+    what = "inject faults";
+    place = scenario.faults.front().place;
+  } else if (scenario.protocol.retain) {
+    what = "retain versions";
+    place = scenario.protocol.retain->place;
+  } else {
+    return;
+  }
+  throw Error(ErrorCode::Unsupported, fmt::format("this version cannot {} yet", what),
+              std::move(place));
 }
 
 std::vector<Policy> policies_of(const std::vector<Word>& names) {

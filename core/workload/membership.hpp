@@ -35,7 +35,7 @@ struct MemberEvent {
   Time at;
   MemberEventKind kind = MemberEventKind::Join;
   std::uint32_t seat = 0;
-  Time gone;  // Notice: when it is taken away; without meaning elsewhere
+  Time gone;  // Notice: when it is taken away, never() if nothing says; elsewhere without meaning
   friend bool operator==(const MemberEvent&, const MemberEvent&) = default;
 };
 

@@ -17,6 +17,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!scenario.other_traffic.empty()) {
       (void)without_other_traffic(topology, scenario.other_traffic);
     }
+    if (!scenario.faults.empty()) {
+      (void)make_schedule(rules_of(scenario.faults, topology), topology, holdfast::seconds(10), 1);
+    }
+    if (scenario.workload && scenario.workload->members && scenario.workload->members->process) {
+      (void)spot_events(*scenario.workload->members->process, 16, holdfast::seconds(10), 1);
+    }
     // What was accepted keeps its promises: this throws past the handler below otherwise.
     validate(demand, topology);
   } catch (const holdfast::Error& error) {

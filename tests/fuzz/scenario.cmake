@@ -1,1 +1,2 @@
 holdfast_fuzzer(fuzz_scenario fuzz_scenario.cpp holdfast_io)
+holdfast_fuzzer(fuzz_spot_trace fuzz_spot_trace.cpp holdfast_io)

@@ -1,5 +1,4 @@
-// The parts of a scenario that say who is there: layouts, groups and holders. Only the scenario's
-// reader includes this.
+// Readers of the parts of a scenario. Only they and the scenario's reader include this.
 #pragma once
 
 #include <cstddef>
@@ -35,5 +34,13 @@ class NameIndex {
                                                      const std::vector<ScenarioLayout>& layouts);
 [[nodiscard]] std::vector<ScenarioHolder> read_holders(const YamlValue& value,
                                                        const NameIndex& groups);
+
+// Exactly the keys of scenario_workload.hpp; groups play their part where they can.
+[[nodiscard]] ScenarioWorkload read_workload(const YamlValue& value, const NameIndex& names,
+                                             const std::vector<ScenarioGroup>& groups);
+[[nodiscard]] ScenarioRetain read_retain(const YamlValue& value);
+// The keys of `options` that scenario_protocol.hpp lists, `destination` aside.
+[[nodiscard]] ScenarioProtocol read_protocol(YamlMap& options);
+[[nodiscard]] ScenarioBaselines read_baselines(const YamlValue& value);
 
 }  // namespace holdfast::scenario_detail
