@@ -145,6 +145,7 @@ void Run::make_engines(const Router& router, const Plan& plan) {
   const auto tables = std::make_shared<const UpdateTables>(
       demand_, plan, &router, std::vector<std::uint64_t>(demand_.block_bytes.size()));
   EngineConfig config;
+  config.await_parent = false;  // nobody here mends a plan
   config.read_deadline = options_.read_deadline;
   config.no_progress = std::max(config.no_progress, options_.read_deadline * 2);
   for (std::uint32_t i = 0; i < demand_.workers.size(); ++i) {

@@ -45,12 +45,12 @@ bool WorkerEngine::on_have(WorkerId from, const Have& have) {
   bool expected = false;
   for (EdgeNumber e = stripe.first_edge; e != kNone; e = edges_[e].next_edge) {
     InEdge& edge = edges_[e];
-    if (edge.parent != from) continue;
-    expected = true;
+    expected = expected || edge.parent == from || edge.former == from;
+    if (edge.parent != from || edge.state != EdgeState::Active) continue;
     if (edge.left == 0 || edge.parent_has_all || !take_offer(edge, have)) continue;
     progress_ = now_;
-    edge.ask_wait = usual_ask_wait(edge);
-    edge.ask_at = now_ + edge.ask_wait;
+    edge.asks = 0;
+    edge.ask_at = after(now_, ask_wait(edge));
     ask_check_ = std::min(ask_check_, edge.ask_at);
     post(e);
   }
@@ -79,17 +79,22 @@ bool WorkerEngine::on_ask(WorkerId from, const Ask& ask) {
   if (ask.first >= blocks) return false;
   const std::uint32_t end = ask.first + std::min(blocks - ask.first, kMaxHaveBlocks);
   const std::uint32_t number = find_stripe(stripe);
-  std::uint32_t c = number == kNone ? kNone : stripes_[number].first_child;
-  while (c != kNone && (children_[c].worker != from || children_[c].gone)) {
-    c = children_[c].next_child;
-  }
-  if (c != kNone) {
-    children_[c].quiet_until = now_ + children_[c].have_interval;
-  } else {
-    // A holder keeps no state of the plan's children.
+  std::uint32_t c = number == kNone ? kNone : find_child(number, from);
+  if (c != kNone && children_[c].gone) c = kNone;
+  if (c == kNone) {
+    // A holder keeps no state of the plan's children, nor anybody of those whose alternate it is.
     const TableEdge* edge = tables_->edge(stripe, from);
-    if (edge == nullptr || edge->parent != worker_ || !edge->from_holder) return false;
+    if (edge == nullptr || (edge->parent != worker_ && edge->alternate != worker_)) return false;
+    const bool holder = tables_->holds(worker_, stripe);
+    if (!holder && (number == kNone || edge->alternate != worker_)) return false;
+    if (!holder) {
+      add_child({stripe, from, edge->alternate_path, edge->have_interval});
+      c = fresh_children_.back();
+      fresh_children_.pop_back();
+      fresh_ = !fresh_edges_.empty() || !fresh_children_.empty();
+    }
   }
+  if (c != kNone) children_[c].quiet_until = now_ + children_[c].have_interval;
   send_have(from, stripe, ask.first, end);
   return true;
 }
@@ -98,11 +103,12 @@ void WorkerEngine::on(const WorkerLost& event) {
   for (ChildState& child : children_) {
     if (child.worker == event.worker) child.gone = true;
   }
-  for (EdgeNumber e = 0; e < edges_.size(); ++e) {
-    if (edges_[e].parent != event.worker || edges_[e].left == 0) continue;
-    std::uint32_t index = edges_[e].from;
-    while (verified(stripes_[edges_[e].stripe], index)) ++index;
-    return fail(FailureKind::SourceLost, e, index, {});
+  const auto at = std::lower_bound(lost_.begin(), lost_.end(), event.worker);
+  if (at == lost_.end() || *at != event.worker) lost_.insert(at, event.worker);
+  for (EdgeNumber e = 0; e < edges_.size() && !failed_; ++e) {
+    const InEdge& edge = edges_[e];
+    if (edge.parent != event.worker || edge.left == 0 || edge.state != EdgeState::Active) continue;
+    give_up_parent(e, FailureKind::SourceLost, {}, first_missing(edge));
   }
 }
 

@@ -9,11 +9,6 @@ namespace {
 constexpr std::uint32_t kWordBits = 64;
 constexpr std::uint32_t kWordMask = kWordBits - 1;
 
-// Saturates, so that "no deadline" settings stay never().
-Time after(Time now, Time wait) {
-  return wait >= Time::never() - now ? Time::never() : now + wait;
-}
-
 constexpr auto kLater = [](const auto& a, const auto& b) {
   return a.at != b.at ? a.at > b.at : a.child > b.child;
 };
@@ -30,6 +25,7 @@ Time WorkerEngine::step(const EngineEvent& event, Time now, std::vector<EngineCo
     fire_due();
     if (retry_at_ <= now_) unblock();
     if (ask_check_ <= now_) ask_again();
+    if (slow_check_ <= now_) check_pace();
     check_progress();
   }
   out_ = nullptr;
@@ -37,113 +33,207 @@ Time WorkerEngine::step(const EngineEvent& event, Time now, std::vector<EngineCo
 }
 
 Time WorkerEngine::next_deadline() const {
-  Time next = std::min(ask_check_, retry_at_);
+  Time next = std::min({ask_check_, retry_at_, slow_check_});
   if (!due_.empty()) next = std::min(next, due_.front().at);
   if (missing_ != 0) next = std::min(next, after(progress_, config_.no_progress));
   return next;
 }
 
-// Acts on what was assigned after the last step.
+// Acts on what was given after the last step; at first on the whole plan.
 void WorkerEngine::begin_fresh() {
   fresh_ = false;
-  for (; first_fresh_edge_ < edges_.size(); ++first_fresh_edge_) {
-    InEdge& edge = edges_[first_fresh_edge_];
+  if (!started_) {
+    started_ = true;
+    fresh_edges_.clear();
+    fresh_children_.clear();
     progress_ = now_;
-    edge.ask_wait = usual_ask_wait(edge);
-    edge.ask_at = after(now_, edge.ask_wait);
-    if (!edge.parent_has_all) ask_check_ = std::min(ask_check_, edge.ask_at);
-    post(first_fresh_edge_);
+    for (EdgeNumber e = 0; e < edges_.size(); ++e) begin(e);
+    for (std::uint32_t c = 0; c < children_.size(); ++c) introduce(c);
+    return;
   }
-  for (; first_fresh_child_ < children_.size(); ++first_fresh_child_) {
-    const StripeState& stripe = stripes_[children_[first_fresh_child_].stripe];
-    std::uint32_t low = 0;
-    std::uint32_t high = stripe.blocks;
-    while (low < high && !verified(stripe, low)) ++low;
-    while (high > low && !verified(stripe, high - 1)) --high;
-    if (low < high) offer(first_fresh_child_, low, high - 1);
+  // Cancellations first, then what waits for them.
+  for (const EdgeNumber e : fresh_edges_) {
+    if (edges_[e].state == EdgeState::Dropped) begin(e);
   }
+  for (const EdgeNumber e : fresh_edges_) {
+    if (edges_[e].state != EdgeState::Dropped) begin(e);
+  }
+  fresh_edges_.clear();
+  for (const std::uint32_t c : fresh_children_) introduce(c);
+  fresh_children_.clear();
 }
 
-// Posts what the edge's window and its parent's word allow, in ascending order.
+void WorkerEngine::begin(EdgeNumber number) {
+  InEdge& edge = edges_[number];
+  edge.fresh = false;
+  if (edge.state == EdgeState::Dropped) {
+    if (edge.open != 0) out_->push_back(CancelReads{number});
+    return;
+  }
+  progress_ = now_;
+  if (edge.state == EdgeState::Wanted) {
+    if (const auto to = next_alternate(edge)) turn_to(number, *to);
+    return;
+  }
+  edge.ask_at = after(now_, ask_wait(edge));
+  if (!edge.parent_has_all) ask_check_ = std::min(ask_check_, edge.ask_at);
+  edge.held = !may_start(number);
+  post(number);
+}
+
+// Tells a new child what is there.
+void WorkerEngine::introduce(std::uint32_t child) {
+  const StripeState& stripe = stripes_[children_[child].stripe];
+  std::uint32_t low = 0;
+  std::uint32_t high = stripe.blocks;
+  while (low < high && !verified(stripe, low)) ++low;
+  while (high > low && !verified(stripe, high - 1)) --high;
+  if (low < high) offer(child, low, high - 1);
+}
+
+// Posts what the edge's window, its parent's word and the budgets allow, in ascending order.
 void WorkerEngine::post(EdgeNumber number) {
   InEdge& edge = edges_[number];
+  if (edge.held || edge.state != EdgeState::Active) return;
   const StripeState& stripe = stripes_[edge.stripe];
   while (!edge.blocked && edge.open < edge.window && edge.next < edge.to) {
     if (!verified(stripe, edge.next)) {
       if (!edge.parent_has_all && !offered(stripe, edge.next)) return;
+      if (over_budget(edge)) return block_edge(edge);
       const EdgeBlock at{number, edge.next};
       out_->push_back(ReadBlock{at, block(at), after(now_, config_.read_deadline)});
-      ++edge.open;
+      if (edge.open++ == 0) {
+        edge.pace_from = now_;
+        edge.paced = 0;
+        if (edge.block_time > Time{} && !edge.slow) {
+          slow_check_ = std::min(slow_check_, after(now_, slow_after(edge)));
+        }
+      }
     }
     ++edge.next;
   }
 }
 
+// Nothing to count where all windows together stay within every budget.
+bool WorkerEngine::over_budget(const InEdge& edge) const {
+  const std::uint64_t block = std::max<std::uint64_t>(tables_->largest_block().count(), 1);
+  const std::uint64_t most = std::min<std::uint64_t>(
+      {config_.peer_reads, config_.port_reads, config_.port_bytes.count() / block});
+  if (windows_ <= most) return false;
+  std::uint64_t at_peer = 0;
+  std::uint64_t at_port = 0;
+  for (const InEdge& other : edges_) {
+    if (other.open == 0) continue;
+    const WorkerId source = other.held && other.former.valid() ? other.former : other.parent;
+    if (source == edge.parent) at_peer += other.open;
+    if (other.path.destination_port == edge.path.destination_port) at_port += other.open;
+  }
+  if (at_peer != 0 && at_peer >= config_.peer_reads) return true;
+  return at_port != 0 &&
+         (at_port >= config_.port_reads || (at_port + 1) * block > config_.port_bytes.count());
+}
+
+void WorkerEngine::block_edge(InEdge& edge) {
+  if (!edge.blocked) ++blocked_;
+  edge.blocked = true;
+}
+
+// Begins with another edge each time that a budget is used up, so that they take turns.
 void WorkerEngine::unblock() {
   retry_at_ = Time::never();
   blocked_ = 0;
-  for (EdgeNumber e = 0; e < edges_.size(); ++e) {
+  const auto edges = static_cast<EdgeNumber>(edges_.size());
+  const EdgeNumber first = turn_ % std::max(edges, 1U);
+  for (EdgeNumber k = 0; k < edges; ++k) {
+    const EdgeNumber e = (first + k) % edges;
     if (!edges_[e].blocked) continue;
     edges_[e].blocked = false;
+    const std::uint32_t open = edges_[e].open;
     post(e);
+    if (edges_[e].blocked && edges_[e].open != open) turn_ = e + 1;
   }
 }
 
 void WorkerEngine::on(const BlockRead& event) {
   InEdge& edge = edges_[event.at.edge];
   --edge.open;
-  if (event.status != ReadStatus::Ok) {
+  const bool over = edge.held || edge.state != EdgeState::Active;
+  if (event.status == ReadStatus::Ok) {
+    progress_ = now_;
+    if (!over) pace(edge);
+  }
+  if (blocked_ != 0) unblock();
+  if (event.status == ReadStatus::Ok) {
+    if (!over) post(event.at.edge);
+    if (tables_->verify()) {
+      ++edge.digesting;
+      out_->push_back(DigestBlock{event.at, block(event.at)});
+    } else {
+      count(event.at);
+    }
+  } else if (!over) {
     EngineFailure detail;
     detail.status = event.status;
-    return fail(FailureKind::ReadFailed, event.at.edge, event.at.index, detail);
+    give_up_parent(event.at.edge, FailureKind::ReadFailed, detail, event.at.index);
   }
-  progress_ = now_;
-  if (blocked_ != 0) unblock();
-  post(event.at.edge);
-  if (tables_->verify()) {
-    out_->push_back(DigestBlock{event.at, block(event.at)});
-  } else {
-    count(event.at);
-  }
+  drained(event.at.edge);
 }
 
 void WorkerEngine::on(const BlockDigested& event) {
   const std::uint64_t expected = tables_->digest(block(event.at));
-  if (event.digest != expected) {
+  InEdge& edge = edges_[event.at.edge];
+  --edge.digesting;
+  if (event.digest == expected) {
+    count(event.at);
+  } else {
     EngineFailure detail;
     detail.expected = expected;
     detail.found = event.digest;
-    return fail(FailureKind::DigestMismatch, event.at.edge, event.at.index, detail);
+    out_->push_back(
+        BadDigest{event.at, block(event.at), source(event.at.edge), expected, event.digest});
+    if (!edge.held && edge.state == EdgeState::Active) {
+      give_up_parent(event.at.edge, FailureKind::DigestMismatch, detail, event.at.index);
+    }
   }
-  count(event.at);
+  drained(event.at.edge);
 }
 
 // The refused reads of an edge are those that were posted last: the edge goes back to the first.
 void WorkerEngine::on(const PostRefused& event) {
   InEdge& edge = edges_[event.at.edge];
   --edge.open;
-  if (event.reason == Posted::PeerGone) {
-    return fail(FailureKind::SourceLost, event.at.edge, event.at.index, {});
+  if (!edge.held && edge.state == EdgeState::Active) {
+    if (event.reason == Posted::PeerGone) {
+      give_up_parent(event.at.edge, FailureKind::SourceLost, {}, event.at.index);
+    } else {
+      edge.next = std::min(edge.next, event.at.index);
+      block_edge(edge);
+      retry_at_ = std::min(retry_at_, after(now_, config_.retry_interval));
+    }
   }
-  edge.next = std::min(edge.next, event.at.index);
-  if (!edge.blocked) ++blocked_;
-  edge.blocked = true;
-  retry_at_ = std::min(retry_at_, after(now_, config_.retry_interval));
+  drained(event.at.edge);
 }
 
 void WorkerEngine::count(EdgeBlock at) {
-  InEdge& edge = edges_[at.edge];
-  StripeState& stripe = stripes_[edge.stripe];
+  StripeState& stripe = stripes_[edges_[at.edge].stripe];
   if (verified(stripe, at.index)) return;
   bits_[stripe.first_word + at.index / kWordBits] |= 1ULL << (at.index & kWordMask);
-  --edge.left;
-  --missing_;
+  // A read that an earlier assignment had open counts for the one that wants the block now.
+  const auto wants = [&](EdgeNumber e) {
+    return edges_[e].left != 0 && edges_[e].from <= at.index && at.index < edges_[e].to;
+  };
+  EdgeNumber wanted = wants(at.edge) ? at.edge : stripe.first_edge;
+  while (wanted != kNone && !wants(wanted)) wanted = edges_[wanted].next_edge;
+  if (wanted != kNone) {
+    --edges_[wanted].left;
+    --missing_;
+  }
   progress_ = now_;
   out_->push_back(BlockVerified{at, block(at)});
   for (std::uint32_t c = stripe.first_child; c != kNone; c = children_[c].next_child) {
     offer(c, at.index, at.index);
   }
-  if (missing_ == 0) out_->push_back(Completed{});
+  if (wanted != kNone && missing_ == 0) out_->push_back(Completed{});
 }
 
 // Adds from .. to to a child's news and tells it now or when its interval is over.
@@ -193,21 +283,35 @@ Time WorkerEngine::usual_ask_wait(const InEdge& edge) const {
   return std::max(config_.ask_interval, edge.have_interval * kIntervals);
 }
 
+Time WorkerEngine::ask_wait(const InEdge& edge) const {
+  const Time usual = usual_ask_wait(edge);
+  const Time most = std::max(config_.ask_interval_most, usual);
+  Time wait = usual;
+  for (std::uint8_t k = 0; k < edge.asks && wait < most; ++k) wait = std::min(wait * 2, most);
+  return wait;
+}
+
+void WorkerEngine::ask(EdgeNumber number) {
+  const InEdge& edge = edges_[number];
+  const std::uint32_t first = edge.held ? first_missing(edge) : edge.next;
+  out_->push_back(
+      SendMessage{edge.parent, stripes_[edge.stripe].id, first & ~kWordMask, 0, true, number});
+}
+
 // Asks the parents of edges that wait for word for too long.
 void WorkerEngine::ask_again() {
   ask_check_ = Time::never();
   for (EdgeNumber e = 0; e < edges_.size(); ++e) {
     InEdge& edge = edges_[e];
-    if (edge.parent_has_all || edge.left == 0) continue;
-    const bool waits = !edge.blocked && edge.open < edge.window && edge.next < edge.to;
+    if (edge.parent_has_all || edge.left == 0 || edge.state != EdgeState::Active) continue;
+    const bool waits =
+        edge.held || (!edge.blocked && edge.open < edge.window && edge.next < edge.to);
     if (edge.ask_at <= now_) {
       if (waits) {
-        out_->push_back(
-            SendMessage{edge.parent, stripes_[edge.stripe].id, edge.next & ~kWordMask, 0, true, e});
-        edge.ask_wait =
-            std::min(edge.ask_wait * 2, std::max(config_.ask_interval_most, usual_ask_wait(edge)));
+        ask(e);
+        edge.asks = static_cast<std::uint8_t>(std::min(edge.asks + 1, 32));
       }
-      edge.ask_at = after(now_, edge.ask_wait);
+      edge.ask_at = after(now_, ask_wait(edge));
     }
     ask_check_ = std::min(ask_check_, edge.ask_at);
   }
@@ -217,11 +321,10 @@ void WorkerEngine::check_progress() {
   if (missing_ == 0 || now_ < after(progress_, config_.no_progress)) return;
   for (EdgeNumber e = 0; e < edges_.size(); ++e) {
     if (edges_[e].left == 0) continue;
-    std::uint32_t index = edges_[e].from;
-    while (verified(stripes_[edges_[e].stripe], index)) ++index;
     EngineFailure detail;
     detail.waited = now_ - progress_;
-    return fail(FailureKind::NoProgress, e, index, detail);
+    if (edges_[e].state == EdgeState::Wanted) detail.cause = edges_[e].cause;
+    return fail(FailureKind::NoProgress, e, first_missing(edges_[e]), detail);
   }
 }
 

@@ -79,6 +79,14 @@ struct SendMessage {
   bool ask = false;
   EdgeNumber edge = 0;  // ask: the assignment whose parent is asked
 };
+// The block's bytes are not the version's: it is missing as before, and read elsewhere.
+struct BadDigest {
+  EdgeBlock at;
+  BlockId block;
+  WorkerId source;  // who sent them
+  std::uint64_t expected = 0;
+  std::uint64_t found = 0;
+};
 // The block is right and counted; children may have it. For traces and statistics.
 struct BlockVerified {
   EdgeBlock at;
@@ -87,6 +95,7 @@ struct BlockVerified {
 // Nothing that was assigned is missing. Comes again if more is assigned and arrives later.
 struct Completed {};
 
+// Why a source was given up, and why an engine ended.
 enum class FailureKind {
   ReadFailed,      // a read completed with something else than Ok
   DigestMismatch,  // the bytes that came are not those of the version
@@ -94,6 +103,29 @@ enum class FailureKind {
   NoProgress,      // nothing arrived for EngineConfig::no_progress
 };
 [[nodiscard]] const char* to_string(FailureKind kind);
+
+// The engine itself took an alternate for a parent; what is verified stays.
+struct Reparented {
+  StripeId stripe;
+  WorkerId from;
+  WorkerId to;
+  FailureKind cause = FailureKind::SourceLost;
+  ReadStatus status = ReadStatus::Ok;  // ReadFailed
+};
+// An unfinished assignment has nobody to read from: assign the rest of the stripe or name an
+// alternate (WorkerEngine::assign, add_alternate).
+struct NeedParent {
+  StripeId stripe;
+  std::uint32_t first = 0;  // missing, in the stripe's order
+  WorkerId lost;
+  FailureKind cause = FailureKind::SourceLost;
+  ReadStatus status = ReadStatus::Ok;  // ReadFailed
+};
+// Alive, but it sends less than a quarter of what was planned (rule 9 of worker_engine.hpp).
+struct SlowSource {
+  StripeId stripe;
+  WorkerId parent;
+};
 
 // Why an engine gave up: who needed what from whom.
 struct EngineFailure {
@@ -106,6 +138,8 @@ struct EngineFailure {
   std::uint64_t expected = 0;          // DigestMismatch
   std::uint64_t found = 0;
   Time waited;  // NoProgress: since the last progress
+  // NoProgress: why `source` had been given up, if it had and nobody took its place.
+  FailureKind cause = FailureKind::NoProgress;
 };
 // "read failed: h3.gpu0 needs block 17 (stripe 2) from h1.gpu0: the read ended with ..." and the
 // like. `name_of` says how workers are called; without it "worker 3".
@@ -117,7 +151,8 @@ struct Failed {
   EngineFailure failure;
 };
 
-using EngineCommand = std::variant<ReadBlock, CancelReads, DigestBlock, SendMessage, BlockVerified,
-                                   Completed, Failed>;
+using EngineCommand =
+    std::variant<ReadBlock, CancelReads, DigestBlock, SendMessage, BadDigest, BlockVerified,
+                 Reparented, NeedParent, SlowSource, Completed, Failed>;
 
 }  // namespace holdfast

@@ -129,19 +129,33 @@ void TransferLoop::carry_out(const EngineCommand& command) {
     send(*message);
   } else if (const auto* cancelled = std::get_if<CancelReads>(&command)) {
     cancel(*cancelled);
-  } else if (const auto* counted = std::get_if<BlockVerified>(&command)) {
-    if (setup_.observer != nullptr) {
-      setup_.observer->block_verified(setup_.engine, counted->at, counted->block,
-                                      setup_.transport.now());
+  } else {
+    observe(command);
+  }
+}
+
+void TransferLoop::observe(const EngineCommand& command) {
+  const WorkerEngine& engine = setup_.engine;
+  const Time now = setup_.transport.now();
+  if (const auto* failed = std::get_if<Failed>(&command)) failure_ = failed->failure;
+  if (LoopObserver* observer = setup_.observer) {
+    if (const auto* counted = std::get_if<BlockVerified>(&command)) {
+      observer->block_verified(engine, counted->at, counted->block, now);
+    } else if (std::holds_alternative<Completed>(command)) {
+      observer->completed(engine, now);
+    } else if (failure_) {
+      observer->failed(*failure_, now);
     }
-  } else if (std::holds_alternative<Completed>(command)) {
-    if (setup_.observer != nullptr) {
-      setup_.observer->completed(setup_.engine, setup_.transport.now());
-    }
-  } else if (const auto* failed = std::get_if<Failed>(&command)) {
-    failure_ = failed->failure;
-    if (setup_.observer != nullptr) {
-      setup_.observer->failed(failed->failure, setup_.transport.now());
+  }
+  if (SourceObserver* observer = setup_.sources) {
+    if (const auto* turned_to = std::get_if<Reparented>(&command)) {
+      observer->reparented(engine, *turned_to, now);
+    } else if (const auto* wanted = std::get_if<NeedParent>(&command)) {
+      observer->parent_needed(engine, *wanted, now);
+    } else if (const auto* slow = std::get_if<SlowSource>(&command)) {
+      observer->slow_source(engine, *slow, now);
+    } else if (const auto* bad = std::get_if<BadDigest>(&command)) {
+      observer->bad_digest(engine, *bad, now);
     }
   }
 }
@@ -205,6 +219,8 @@ PeerId TransferLoop::peer_of_child(const SendMessage& message) {
   if (edge != nullptr && edge->parent == setup_.engine.worker()) {
     path = edge->path;
   } else {
+    // A holder whose plan's child turned to it knows nothing of it but the plan.
+    if (edge != nullptr && edge->alternate == setup_.engine.worker()) path = edge->alternate_path;
     for (std::size_t c = 0; c < setup_.engine.children(); ++c) {
       if (setup_.engine.child(c).worker == message.to) path = setup_.engine.child(c).path;
     }

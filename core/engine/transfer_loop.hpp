@@ -73,6 +73,20 @@ class LoopObserver {
   virtual void failed(const EngineFailure& failure, Time now) = 0;
 };
 
+// Hears how an engine fares with its sources: what a coordinator wants to know. Must not call back
+// into the loop.
+class SourceObserver {
+ public:
+  SourceObserver() = default;
+  SourceObserver(const SourceObserver&) = delete;
+  SourceObserver& operator=(const SourceObserver&) = delete;
+  virtual ~SourceObserver() = default;
+  virtual void reparented(const WorkerEngine& engine, const Reparented& what, Time now) = 0;
+  virtual void parent_needed(const WorkerEngine& engine, const NeedParent& what, Time now) = 0;
+  virtual void slow_source(const WorkerEngine& engine, const SlowSource& what, Time now) = 0;
+  virtual void bad_digest(const WorkerEngine& engine, const BadDigest& what, Time now) = 0;
+};
+
 // All of it is borrowed and must outlive the loop.
 struct LoopSetup {
   WorkerEngine& engine;
@@ -83,6 +97,7 @@ struct LoopSetup {
   Grants& grants;
   std::uint64_t nonce = 0;
   LoopObserver* observer = nullptr;
+  SourceObserver* sources = nullptr;
 };
 
 struct LoopStats {
@@ -158,6 +173,7 @@ class TransferLoop {
   void step(const EngineEvent& event);
   void step_once(const EngineEvent& event);
   void carry_out(const EngineCommand& command);
+  void observe(const EngineCommand& command);
   void start_block(const ReadBlock& command);
   Posted post(std::uint32_t open_slot);
   void post_rests();

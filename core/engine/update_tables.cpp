@@ -5,19 +5,11 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/plan/alternates.hpp"
+#include "core/plan/channel_load.hpp"
 
 namespace holdfast {
 namespace {
-
-// A quarter of the time that `block` takes on the edge's route; zero without a router or a route.
-Time have_interval(const Router* router, const Demand& demand, const Edge& edge, Bytes block) {
-  if (router == nullptr) return {};
-  const auto route = router->route(demand.workers[edge.parent.index()].node,
-                                   demand.workers[edge.child.index()].node, edge.path);
-  if (!route) return {};
-  const Time time = transfer_time(block, router->bottleneck(*route));
-  return time == Time::never() ? Time{} : time / 4;
-}
 
 void check_ids(const Demand& demand, const Plan& plan) {
   for (std::size_t s = 0; s < plan.stripes.size(); ++s) {
@@ -74,28 +66,79 @@ UpdateTables::UpdateTables(const Demand& demand, const Plan& plan, const Router*
   edges_.reserve(edges);
   first_block_.push_back(0);
   first_edge_.push_back(0);
-  for (const Stripe& stripe : plan.stripes) add_stripe(demand, stripe, router);
+  for (const Stripe& stripe : plan.stripes) add_stripe(demand, stripe);
+  if (router != nullptr) plan_times(demand, *router);
+  for (const Bytes bytes : block_bytes_) largest_block_ = std::max(largest_block_, bytes);
   index_edges(demand.workers.size());
 }
 
-void UpdateTables::add_stripe(const Demand& demand, const Stripe& stripe, const Router* router) {
+void UpdateTables::add_stripe(const Demand& demand, const Stripe& stripe) {
   const StripeId id(class_of_.size());
   class_of_.push_back(stripe.block_class);
   const std::vector<BlockId> blocks = blocks_of(demand, stripe);
   blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
   first_block_.push_back(static_cast<std::uint32_t>(blocks_.size()));
-  Bytes largest;
-  for (const BlockId block : blocks) {
-    largest = std::max(largest, demand.block_bytes[block.index()]);
-  }
   const std::size_t first = edges_.size();
   for (const Edge& edge : stripe.edges) {
-    edges_.push_back({id, edge.child, edge.parent, edge.path, std::max(edge.window, 1U),
-                      holds(edge.parent, id), have_interval(router, demand, edge, largest)});
+    TableEdge& entry = edges_.emplace_back();
+    entry.stripe = id;
+    entry.child = edge.child;
+    entry.parent = edge.parent;
+    entry.path = edge.path;
+    entry.window = std::max(edge.window, 1U);
+    entry.from_holder = holds(edge.parent, id);
+    entry.alternate = edge.alternate;
   }
   std::sort(edges_.begin() + static_cast<std::ptrdiff_t>(first), edges_.end(),
             [](const TableEdge& a, const TableEdge& b) { return a.child < b.child; });
   first_edge_.push_back(static_cast<std::uint32_t>(edges_.size()));
+}
+
+// Fills in what follows from routes. An edge's share of its busiest channel is in the measure of
+// its bytes: all edges of a channel that is busy from beginning to end go on until the end.
+void UpdateTables::plan_times(const Demand& demand, const Router& router) {
+  const auto node = [&](WorkerId w) { return demand.workers[w.index()].node; };
+  struct StripeSize {
+    Bytes all;
+    Bytes largest;
+  };
+  std::vector<StripeSize> sizes(stripes());
+  for (std::size_t s = 0; s < sizes.size(); ++s) {
+    for (const BlockId block : blocks(StripeId(s))) {
+      sizes[s].all += block_bytes_[block.index()];
+      sizes[s].largest = std::max(sizes[s].largest, block_bytes_[block.index()]);
+    }
+  }
+  ChannelLoad load(router.topology());
+  std::vector<ChannelId> channels;  // of all routes, one after the other
+  std::vector<std::size_t> first{0};
+  first.reserve(edges_.size() + 1);
+  for (TableEdge& edge : edges_) {
+    const StripeSize& size = sizes[edge.stripe.index()];
+    if (const auto route = router.route(node(edge.parent), node(edge.child), edge.path)) {
+      channels.insert(channels.end(), route->begin(), route->end());
+      load.add(*route, size.all);
+      const Time time = transfer_time(size.largest, router.bottleneck(*route));
+      if (time != Time::never()) edge.have_interval = time / 4;
+    }
+    first.push_back(channels.size());
+    if (edge.alternate.valid() && edge.alternate.index() < demand.workers.size()) {
+      edge.alternate_path =
+          path_to_alternate(router, node(edge.alternate), node(edge.child), edge.path);
+    }
+  }
+  constexpr double kPicoseconds = 1e12;
+  for (std::size_t e = 0; e < edges_.size(); ++e) {
+    double busiest = 0;
+    for (std::size_t k = first[e]; k < first[e + 1]; ++k) {
+      busiest = std::max(busiest, load.time(channels[k]));
+    }
+    const StripeSize& size = sizes[edges_[e].stripe.index()];
+    if (size.all == Bytes()) continue;
+    const double part =
+        static_cast<double>(size.largest.count()) / static_cast<double>(size.all.count());
+    edges_[e].block_time = Time(static_cast<std::int64_t>(busiest * part * kPicoseconds));
+  }
 }
 
 void UpdateTables::index_edges(std::size_t workers) {

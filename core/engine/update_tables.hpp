@@ -26,13 +26,19 @@ struct TableEdge {
   // takes at the bottleneck of the route. Edges that share the route are not counted: the true
   // block time is never shorter, so that a message is never held back for longer than planned.
   Time have_interval;
+  // What the plan lets the stripe's largest block take, if the whole plan goes at the pace of the
+  // busiest channel on this edge's route; zero if unknown. Who is much slower is slow.
+  Time block_time;
+  WorkerId alternate;   // may be invalid
+  Path alternate_path;  // from the alternate's port to the child's; default where there is none
 };
 
 class UpdateTables {
  public:
   // `digests`: one for each block of the version, needed where the demand says verify (a simulated
   // memory answers zero to every digest job: give it zeros). `router` may be null: have intervals
-  // are then zero and the engine's least interval counts.
+  // and block times are then zero (the engine's least interval counts, nobody is slow), and
+  // alternates have no path.
   // The plan must have passed the checker. Throws Error(BadValue) for a digest table of the wrong
   // length, Error(BadPlan) for ids that are not there.
   // `transfer` tells transfers of one version apart in messages: all its workers give the same.
@@ -48,6 +54,7 @@ class UpdateTables {
   // The stripe's blocks in its own order, ascending by id.
   [[nodiscard]] std::span<const BlockId> blocks(StripeId stripe) const;
   [[nodiscard]] std::span<const Bytes> block_bytes() const { return block_bytes_; }
+  [[nodiscard]] Bytes largest_block() const { return largest_block_; }
   [[nodiscard]] std::uint64_t digest(BlockId block) const { return digests_[block.index()]; }
 
   [[nodiscard]] std::span<const TableEdge> edges() const { return edges_; }
@@ -60,13 +67,15 @@ class UpdateTables {
   [[nodiscard]] const TableEdge* edge(StripeId stripe, WorkerId child) const;
 
  private:
-  void add_stripe(const Demand& demand, const Stripe& stripe, const Router* router);
+  void add_stripe(const Demand& demand, const Stripe& stripe);
+  void plan_times(const Demand& demand, const Router& router);
   void index_edges(std::size_t workers);
 
   Version version_;
   std::uint32_t transfer_ = 0;
   bool verify_ = true;
   std::vector<Bytes> block_bytes_;
+  Bytes largest_block_;
   std::vector<std::uint64_t> digests_;
   std::vector<std::uint32_t> first_block_;  // by stripe, one more than stripes
   std::vector<BlockId> blocks_;

@@ -44,12 +44,16 @@ WorkerEngine::WorkerEngine(std::shared_ptr<const UpdateTables> tables, WorkerId 
     const TableEdge& edge = tables_->edges()[number];
     assign({edge.stripe, edge.parent, 0,
             static_cast<std::uint32_t>(tables_->blocks(edge.stripe).size()), edge.window,
-            edge.from_holder, edge.path, edge.have_interval});
+            edge.from_holder, edge.path, edge.have_interval, edge.block_time});
   }
   for (const std::uint32_t number : out) {
     const TableEdge& edge = tables_->edges()[number];
     if (!edge.from_holder) add_child({edge.stripe, edge.child, edge.path, edge.have_interval});
   }
+  // The first step begins everything: no list is needed.
+  for (InEdge& edge : edges_) edge.fresh = false;
+  fresh_edges_ = {};
+  fresh_children_ = {};
 }
 
 std::uint32_t WorkerEngine::find_stripe(StripeId stripe) const {
@@ -79,8 +83,26 @@ std::uint32_t WorkerEngine::stripe_state(StripeId stripe) {
 
 EdgeNumber WorkerEngine::assign(const Assignment& assignment) {
   const std::uint32_t number = stripe_state(assignment.stripe);
-  StripeState& stripe = stripes_[number];
-  InEdge edge;
+  std::erase(lost_, assignment.parent);
+  EdgeNumber place = kNone;
+  for (EdgeNumber e = stripes_[number].first_edge; e != kNone; e = edges_[e].next_edge) {
+    const InEdge& other = edges_[e];
+    if (other.left != 0 && other.from < assignment.to && assignment.from < other.to) close(e);
+    const bool over = other.left == 0 && other.open == 0 && other.digesting == 0 && !other.fresh;
+    if (over) place = e;
+  }
+  if (place == kNone) {
+    place = static_cast<EdgeNumber>(edges_.size());
+    InEdge& added = edges_.emplace_back();
+    added.next_edge = stripes_[number].first_edge;
+    windows_ += added.window;
+    stripes_[number].first_edge = place;
+  }
+  InEdge& edge = edges_[place];
+  const std::uint32_t next_edge = edge.next_edge;
+  windows_ -= edge.window;
+  edge = InEdge{};
+  edge.next_edge = next_edge;
   edge.parent = assignment.parent;
   edge.stripe = number;
   edge.from = assignment.from;
@@ -90,27 +112,90 @@ EdgeNumber WorkerEngine::assign(const Assignment& assignment) {
   edge.parent_has_all = assignment.parent_has_all;
   edge.path = assignment.path;
   edge.have_interval = assignment.have_interval;
-  for (std::uint32_t i = edge.from; i < edge.to; ++i) edge.left += verified(stripe, i) ? 0U : 1U;
-  edge.next_edge = stripe.first_edge;
-  stripe.first_edge = static_cast<EdgeNumber>(edges_.size());
+  edge.block_time = assignment.block_time;
+  for (std::uint32_t i = edge.from; i < edge.to; ++i) {
+    edge.left += verified(stripes_[number], i) ? 0U : 1U;
+  }
+  forget_offers(edge);
+  windows_ += edge.window;
   missing_ += edge.left;
-  edges_.push_back(edge);
+  edge.fresh = true;
+  fresh_edges_.push_back(place);
   fresh_ = true;
-  return static_cast<EdgeNumber>(edges_.size() - 1);
+  return place;
+}
+
+void WorkerEngine::drop(StripeId stripe) {
+  const std::uint32_t number = find_stripe(stripe);
+  if (number == kNone) return;
+  for (EdgeNumber e = stripes_[number].first_edge; e != kNone; e = edges_[e].next_edge) {
+    if (edges_[e].left != 0) close(e);
+  }
+}
+
+// Wants nothing any more; the next step cancels what is open.
+void WorkerEngine::close(EdgeNumber number) {
+  InEdge& edge = edges_[number];
+  missing_ -= edge.left;
+  edge.left = 0;
+  edge.state = EdgeState::Dropped;
+  if (edge.blocked) --blocked_;
+  edge.blocked = false;
+  if (!edge.fresh) fresh_edges_.push_back(number);
+  edge.fresh = true;
+  fresh_ = true;
+}
+
+// A holder keeps no bits.
+void WorkerEngine::forget_offers(const InEdge& edge) {
+  const StripeState& stripe = stripes_[edge.stripe];
+  if (stripe.first_word == kNone || edge.parent_has_all) return;
+  const std::uint32_t first = stripe.first_word + words_for(stripe.blocks);
+  for (std::uint32_t i = edge.from; i < edge.to;) {
+    const std::uint32_t end = std::min(edge.to, (i / kWordBits + 1) * kWordBits);
+    const std::uint64_t up_to_end =
+        end % kWordBits == 0 ? ~std::uint64_t{0} : (1ULL << (end % kWordBits)) - 1;
+    const std::uint64_t before = (1ULL << (i % kWordBits)) - 1;
+    bits_[first + i / kWordBits] &= ~(up_to_end & ~before);
+    i = end;
+  }
+}
+
+std::uint32_t WorkerEngine::find_child(std::uint32_t stripe, WorkerId worker) const {
+  std::uint32_t c = stripes_[stripe].first_child;
+  while (c != kNone && children_[c].worker != worker) c = children_[c].next_child;
+  return c;
 }
 
 void WorkerEngine::add_child(const Child& child) {
   const std::uint32_t number = stripe_state(child.stripe);
-  ChildState state;
+  std::uint32_t place = find_child(number, child.worker);
+  for (std::uint32_t c = stripes_[number].first_child; c != kNone && place == kNone;
+       c = children_[c].next_child) {
+    if (children_[c].gone) place = c;
+  }
+  if (place == kNone) {
+    place = static_cast<std::uint32_t>(children_.size());
+    children_.emplace_back().next_child = stripes_[number].first_child;
+    stripes_[number].first_child = place;
+  }
+  ChildState& state = children_[place];
   state.worker = child.worker;
   state.stripe = number;
-  state.next_child = stripes_[number].first_child;
+  state.gone = false;
+  state.low = kNone;
+  state.high = 0;
   state.path = child.path;
   state.have_interval = std::max(child.have_interval, config_.least_have_interval);
   state.quiet_until = kLongAgo;
-  stripes_[number].first_child = static_cast<std::uint32_t>(children_.size());
-  children_.push_back(state);
+  fresh_children_.push_back(place);
   fresh_ = true;
+}
+
+void WorkerEngine::remove_child(StripeId stripe, WorkerId worker) {
+  const std::uint32_t number = find_stripe(stripe);
+  if (number == kNone) return;
+  if (const std::uint32_t c = find_child(number, worker); c != kNone) children_[c].gone = true;
 }
 
 bool WorkerEngine::verified(const StripeState& stripe, std::uint32_t index) const {
@@ -129,8 +214,8 @@ bool WorkerEngine::has(StripeId stripe, std::uint32_t index) const {
 
 Assignment WorkerEngine::assignment(EdgeNumber edge) const {
   const InEdge& in = edges_[edge];
-  return {stripes_[in.stripe].id, in.parent, in.from,         in.to, in.window,
-          in.parent_has_all,      in.path,   in.have_interval};
+  return {stripes_[in.stripe].id, in.parent, in.from,          in.to,        in.window,
+          in.parent_has_all,      in.path,   in.have_interval, in.block_time};
 }
 
 BlockId WorkerEngine::block(EdgeBlock at) const {
@@ -140,6 +225,24 @@ BlockId WorkerEngine::block(EdgeBlock at) const {
 Child WorkerEngine::child(std::size_t number) const {
   const ChildState& state = children_[number];
   return {stripes_[state.stripe].id, state.worker, state.path, state.have_interval};
+}
+
+std::uint32_t WorkerEngine::first_missing(StripeId stripe) const {
+  const auto blocks = static_cast<std::uint32_t>(tables_->blocks(stripe).size());
+  std::uint32_t index = 0;
+  while (index < blocks && has(stripe, index)) ++index;
+  return index;
+}
+
+std::uint32_t WorkerEngine::open_work() const {
+  std::uint32_t open = 0;
+  for (const InEdge& edge : edges_) open += edge.open + edge.digesting;
+  return open;
+}
+
+WorkerId WorkerEngine::source(EdgeNumber edge) const {
+  const InEdge& in = edges_[edge];
+  return in.held && in.former.valid() ? in.former : in.parent;
 }
 
 std::size_t WorkerEngine::write_message(const SendMessage& message,
@@ -164,7 +267,9 @@ std::size_t WorkerEngine::memory_bytes() const {
   return sizeof *this + edges_.capacity() * sizeof(InEdge) +
          children_.capacity() * sizeof(ChildState) + stripes_.capacity() * sizeof(StripeState) +
          by_stripe_.capacity() * sizeof(std::uint32_t) + bits_.capacity() * sizeof(std::uint64_t) +
-         due_.capacity() * sizeof(Due);
+         due_.capacity() * sizeof(Due) + alternates_.capacity() * sizeof(Alternate) +
+         lost_.capacity() * sizeof(WorkerId) +
+         (fresh_edges_.capacity() + fresh_children_.capacity()) * sizeof(std::uint32_t);
 }
 
 }  // namespace holdfast

@@ -14,11 +14,26 @@
 //   5. Who waits for word from a parent asks again: `ask_interval` (or 16 have intervals, if that
 //   is
 //      more) after the parent's last news, then twice as long each time up to `ask_interval_most`.
-//   6. Every wait has a deadline: a read its own, everything together `no_progress`.
-//   7. In this version the first failure ends the engine: Failed is its last command.
+//   6. Every wait has a deadline: a read its own, everything together `no_progress`, which ends the
+//      engine: Failed is its last command.
+//   7. A parent is given up when it is lost (WorkerLost, PeerGone), when a read of it fails, and
+//   when
+//      a block of it has the wrong digest. The assignment then turns to an alternate by itself
+//      (Reparented): the plan's, else those of `add_alternate`, in the order in which they came;
+//      never to one that is lost or was given up for this stripe. With nobody left it says
+//      NeedParent and waits for `assign` or `add_alternate`. What is verified is never read
+//      again.
+//   8. A local range has at most one read: who reads blocks that an earlier parent was asked for
+//      waits until those reads and digests are done; they are cancelled, and count if they come.
+//   9. A source is slow when a read of it is open and nothing came of it for four planned block
+//      times (and at least `least_slow_time`): SlowSource is said once, and again only after four
+//      blocks came in at most eight block times. It goes on reading: slow is not dead.
+//  10. Who is a child's alternate in the plan takes it as a child when it asks.
+//  11. At most `peer_reads` reads are open at one parent, and `port_reads` or `port_bytes` at one
+//      port of ours; assignments that this holds up take turns.
 //
 // Memory beside the shared tables: two bits a block of the stripes it receives (verified; offered
-// by the parent), about 90 bytes an assignment and a child; below 4 KiB for the plans of this
+// by the parent), about 110 bytes an assignment and 60 a child; below 4 KiB for the plans of this
 // library's planners, a star's root excepted (whose children need no words: they take no memory
 // either). Complexity: O(1) amortised a block and child, no allocation once the commands' vector
 // has grown. Deterministic. One thread at a time; the tables may be shared between threads.
@@ -29,6 +44,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,7 +60,14 @@ struct EngineConfig {
   Time least_have_interval = microseconds(20);  // raises the have interval of fast edges
   Time ask_interval = milliseconds(100);
   Time ask_interval_most = seconds(10);
-  Time retry_interval = microseconds(100);  // after WouldBlock with no read open
+  Time retry_interval = microseconds(100);   // after WouldBlock with no read open
+  Time least_slow_time = milliseconds(100);  // see rule 9
+  // Open reads (of blocks): rule 11. A port or peer without any is always given one.
+  std::uint32_t peer_reads = 1'024;
+  std::uint32_t port_reads = 4'096;
+  Bytes port_bytes = Bytes(std::uint64_t{4} << 30);
+  // False: nobody hears NeedParent, and the engine ends where it would say it.
+  bool await_parent = true;
 };
 
 // Blocks from .. to - 1 of a stripe (in its own order) from one parent.
@@ -57,6 +80,7 @@ struct Assignment {
   bool parent_has_all = false;  // a holder: no word needed
   Path path;                    // from the parent's port to ours
   Time have_interval;           // as planned for the edge: the parent is not silent for less
+  Time block_time = {};         // as planned; zero: the parent is never slow
 };
 
 // Somebody who reads a stripe from us.
@@ -73,12 +97,22 @@ class WorkerEngine {
   WorkerEngine(std::shared_ptr<const UpdateTables> tables, WorkerId worker,
                const EngineConfig& config);
 
-  // More work, at any time; the next step acts on it. Precondition: the range lies in the stripe
-  // and overlaps no other unfinished assignment. Blocks that are verified already are not read
-  // again. An empty range is complete at once.
+  // More work, at any time; the next step acts on it. Precondition: the range lies in the stripe.
+  // Blocks that are verified already are not read again. An unfinished assignment of the stripe
+  // that overlaps is dropped wholly, its reads are cancelled: give a child's whole rest at once. An
+  // empty range is complete at once. The number of an assignment that is over may be given again.
   EdgeNumber assign(const Assignment& assignment);
-  // One more child, at any time; the next step tells it what is there.
+  // Ends all assignments of a stripe at the next step: what is missing there is wanted no more,
+  // open reads are cancelled. What is verified stays, and is served.
+  void drop(StripeId stripe);
+  // One more whom assignments of the stripe may turn to; one that wants a parent does so at the
+  // next step. `has_all`: complete, no word needed. Says that the worker is alive, if it was lost.
+  void add_alternate(StripeId stripe, WorkerId worker, const Path& path, bool has_all);
+  // One more child, at any time; the next step tells it what is there. One that is there already is
+  // told everything again.
   void add_child(const Child& child);
+  // No more words to it. Harmless if it is no child.
+  void remove_child(StripeId stripe, WorkerId worker);
 
   // Appends commands to `out`; they are to be carried out in order before the next step. Returns
   // when to step again at the latest (Time::never() if nothing is due). `now` never falls.
@@ -98,6 +132,13 @@ class WorkerEngine {
   [[nodiscard]] std::uint64_t missing() const { return missing_; }  // blocks assigned, not verified
   [[nodiscard]] bool has(StripeId stripe, std::uint32_t index) const;
 
+  // The first block of the stripe that is not verified; its length if none.
+  [[nodiscard]] std::uint32_t first_missing(StripeId stripe) const;
+  // Reads and digests that are open.
+  [[nodiscard]] std::uint32_t open_work() const;
+  // Who sends what is open of the assignment: the parent before the last change until that is done.
+  [[nodiscard]] WorkerId source(EdgeNumber edge) const;
+
   [[nodiscard]] EdgeNumber assignments() const { return static_cast<EdgeNumber>(edges_.size()); }
   [[nodiscard]] Assignment assignment(EdgeNumber edge) const;
   [[nodiscard]] BlockId block(EdgeBlock at) const;
@@ -112,8 +153,14 @@ class WorkerEngine {
  private:
   static constexpr std::uint32_t kNone = 0xffffffffU;
 
+  enum class EdgeState : std::uint8_t {
+    Active,
+    Wanted,   // has no parent
+    Dropped,  // wants nothing any more; may have open reads
+  };
   struct InEdge {
     WorkerId parent;
+    WorkerId former;                  // while `held`: whom the open reads were posted to
     std::uint32_t stripe = 0;         // index into stripes_
     std::uint32_t next_edge = kNone;  // of the same stripe
     std::uint32_t from = 0;
@@ -121,13 +168,22 @@ class WorkerEngine {
     std::uint32_t next = 0;  // the first that was never posted
     std::uint32_t left = 0;  // not verified
     std::uint32_t window = 2;
-    std::uint32_t open = 0;  // posted and not here
+    std::uint32_t open = 0;       // posted and not here
+    std::uint32_t digesting = 0;  // here and not verified
+    Path path;
+    EdgeState state = EdgeState::Active;
     bool parent_has_all = false;
     bool blocked = false;  // a post was refused: wait for a completion
-    Path path;
+    bool held = false;     // posts nothing until earlier reads of the range are done
+    bool fresh = false;    // in fresh_edges_
+    bool slow = false;
+    std::uint8_t paced = 0;                       // while slow: blocks that came since pace_from
+    std::uint8_t asks = 0;                        // unanswered: each doubles the wait
+    FailureKind cause = FailureKind::NoProgress;  // Wanted: why
     Time have_interval;
-    Time ask_at;    // if there is no word until then
-    Time ask_wait;  // doubles with each unanswered ask
+    Time block_time;
+    Time ask_at;     // if there is no word until then
+    Time pace_from;  // the last block came, or the first read was opened
   };
   struct ChildState {
     WorkerId worker;
@@ -147,22 +203,55 @@ class WorkerEngine {
     std::uint32_t first_word = kNone;  // in bits_: verified words, then offered words; none: holder
     std::uint32_t first_edge = kNone;
     std::uint32_t first_child = kNone;
+    bool planned_over = false;  // the plan's alternate was given up
+  };
+  struct Alternate {
+    StripeId stripe;
+    WorkerId worker;
+    Path path;
+    bool has_all = false;
   };
   struct Due {
     Time at;
     std::uint32_t child = 0;
   };
 
+  // Saturates, so that "no deadline" settings stay never().
+  static constexpr Time after(Time now, Time wait) {
+    return wait >= Time::never() - now ? Time::never() : now + wait;
+  }
+
   std::uint32_t stripe_state(StripeId stripe);
   [[nodiscard]] std::uint32_t find_stripe(StripeId stripe) const;
   [[nodiscard]] bool verified(const StripeState& stripe, std::uint32_t index) const;
   [[nodiscard]] bool offered(const StripeState& stripe, std::uint32_t index) const;
   [[nodiscard]] Time usual_ask_wait(const InEdge& edge) const;
+  [[nodiscard]] Time ask_wait(const InEdge& edge) const;
   [[nodiscard]] Time next_deadline() const;
 
+  [[nodiscard]] std::optional<Alternate> next_alternate(const InEdge& edge) const;
+  [[nodiscard]] bool may_start(EdgeNumber number) const;
+  [[nodiscard]] bool over_budget(const InEdge& edge) const;
+  [[nodiscard]] Time slow_after(const InEdge& edge) const;
+  [[nodiscard]] std::uint32_t first_missing(const InEdge& edge) const;
+  [[nodiscard]] std::uint32_t find_child(std::uint32_t stripe, WorkerId worker) const;
+
   void begin_fresh();
+  void begin(EdgeNumber number);
+  void introduce(std::uint32_t child);
   void post(EdgeNumber number);
+  void block_edge(InEdge& edge);
   void unblock();
+  void close(EdgeNumber number);
+  void forget_offers(const InEdge& edge);
+  void give_up_parent(EdgeNumber number, FailureKind cause, const EngineFailure& detail,
+                      std::uint32_t index);
+  void turn_to(EdgeNumber number, const Alternate& to);
+  void drained(EdgeNumber number);
+  void start_held(std::uint32_t stripe);
+  void pace(InEdge& edge);
+  void check_pace();
+  void ask(EdgeNumber number);
   void count(EdgeBlock at);
   void offer(std::uint32_t child, std::uint32_t from, std::uint32_t to);
   void tell(ChildState& child);
@@ -194,16 +283,22 @@ class WorkerEngine {
   std::vector<StripeState> stripes_;
   std::vector<std::uint32_t> by_stripe_;  // indices of stripes_, ascending by stripe id
   std::vector<std::uint64_t> bits_;
-  std::vector<Due> due_;  // heap: children with news that must wait, earliest first
+  std::vector<Due> due_;               // heap: children with news that must wait, earliest first
+  std::vector<Alternate> alternates_;  // beside the plan's
+  std::vector<WorkerId> lost_;         // ascending
+  std::vector<std::uint32_t> fresh_edges_;  // given after the last step
+  std::vector<std::uint32_t> fresh_children_;
 
   std::uint64_t missing_ = 0;
   std::uint64_t ignored_ = 0;
   Time progress_;                    // when something last arrived
   Time ask_check_ = Time::never();   // not later than any edge's ask_at
   Time retry_at_ = Time::never();    // unblock then
+  Time slow_check_ = Time::never();  // not later than any edge's pace_from + slow_after
+  std::uint64_t windows_ = 0;        // of all assignments together
   std::uint32_t blocked_ = 0;        // edges
-  EdgeNumber first_fresh_edge_ = 0;  // assigned after the last step
-  std::uint32_t first_fresh_child_ = 0;
+  EdgeNumber turn_ = 0;              // whom unblock asks first
+  bool started_ = false;             // the plan's own edges and children were begun
   bool fresh_ = true;
   bool failed_ = false;
 };

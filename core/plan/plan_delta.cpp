@@ -129,7 +129,7 @@ const char* to_string(DeltaError error) {
 }
 
 std::string to_string(const DeltaRefusal& refusal) {
-  const std::string name = to_string(refusal.error);
+  std::string name = to_string(refusal.error);
   const std::uint32_t child = refusal.child.value();
   const std::uint32_t stripe = refusal.stripe.value();
   switch (refusal.error) {

@@ -85,6 +85,13 @@ class NoGrants final : public Grants {
   [[nodiscard]] std::string address(WorkerId) override { return {}; }
 };
 
+// Ends at the first failure of its one source.
+EngineConfig alone() {
+  EngineConfig config;
+  config.await_parent = false;
+  return config;
+}
+
 // Worker 1 reads what it wants; by default four blocks of a holder, all at once.
 struct Scene {
   explicit Scene(Bytes block) : Scene(simple_demand(1, 4, block)) {}
@@ -93,7 +100,7 @@ struct Scene {
     demand.verify = false;
     engine = std::make_unique<WorkerEngine>(
         std::make_shared<const UpdateTables>(demand, plan, nullptr, std::vector<std::uint64_t>{}),
-        WorkerId(1U), EngineConfig{});
+        WorkerId(1U), alone());
     loop = std::make_unique<WorkerLoop>(
         LoopSetup{*engine, transport, memory, placement, RegionId(0U), grants, 1, nullptr});
   }

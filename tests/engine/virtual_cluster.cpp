@@ -70,9 +70,10 @@ Cluster::Cluster(const Demand& demand, const Plan& plan, const ClusterOptions& o
   driver_ = std::make_unique<VirtualDriver>(*network_);
   for (std::size_t w = 0; w < workers; ++w) {
     const WorkerId id(w);
-    loops_.push_back(std::make_unique<WorkerLoop>(LoopSetup{*engines_[w], network_->transport(id),
-                                                            network_->memory(id), placement_,
-                                                            regions_[w], *this, 1, this}));
+    guarded_.push_back(std::make_unique<GuardedTransport>(network_->transport(id)));
+    loops_.push_back(
+        std::make_unique<WorkerLoop>(LoopSetup{*engines_[w], *guarded_[w], network_->memory(id),
+                                               placement_, regions_[w], *this, 1, this, this}));
     driver_->add(*loops_[w], id);
   }
 }
@@ -117,7 +118,31 @@ Access Cluster::access(WorkerId reader, WorkerId source) {
 }
 
 void Cluster::block_verified(const WorkerEngine& engine, EdgeBlock at, BlockId block, Time now) {
-  verified_.push_back({now, engine.worker(), engine.assignment(at.edge).parent, block});
+  verified_.push_back({now, engine.worker(), engine.source(at.edge), block});
+  const Extent extent = placement_.extent(block);
+  guarded_[engine.worker().index()]->seal(extent.offset, extent.bytes);
+}
+void Cluster::reparented(const WorkerEngine& engine, const Reparented& what, Time now) {
+  reparented_.push_back({now, engine.worker(), what});
+}
+void Cluster::parent_needed(const WorkerEngine& engine, const NeedParent& what, Time now) {
+  ++wanted_;
+  if (!mend_) return;
+  const WorkerId worker = engine.worker();
+  network_->at(now, [this, worker, what] { mend_(worker, what); });
+}
+void Cluster::slow_source(const WorkerEngine& engine, const SlowSource& what, Time now) {
+  slow_.push_back({now, engine.worker(), what});
+}
+void Cluster::bad_digest(const WorkerEngine& engine, const BadDigest& what, Time now) {
+  bad_.push_back({now, engine.worker(), what});
+}
+std::string Cluster::broken_rules() const {
+  for (std::size_t w = 0; w < guarded_.size(); ++w) {
+    if (!guarded_[w]->broken().empty())
+      return fmt::format("worker {}: {}", w, guarded_[w]->broken());
+  }
+  return {};
 }
 void Cluster::completed(const WorkerEngine& engine, Time now) {
   completed_[engine.worker().index()] = now;

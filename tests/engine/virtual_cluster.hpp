@@ -1,6 +1,7 @@
 // A whole update over the virtual network: demand, plan, regions with real bytes, engines, loops.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "core/engine/virtual_network.hpp"
 #include "core/plan/demand.hpp"
 #include "core/plan/plan.hpp"
+#include "tests/engine/guarded_transport.hpp"
 
 namespace holdfast::testing {
 
@@ -30,7 +32,14 @@ struct Verified {
   friend bool operator==(const Verified&, const Verified&) = default;
 };
 
-class Cluster final : public Grants, public LoopObserver {
+template <class What>
+struct Said {
+  Time at;
+  WorkerId worker;
+  What what;
+};
+
+class Cluster final : public Grants, public LoopObserver, public SourceObserver {
  public:
   Cluster(const Demand& demand, const Plan& plan, const ClusterOptions& options);
   ~Cluster() override;
@@ -59,6 +68,22 @@ class Cluster final : public Grants, public LoopObserver {
   void block_verified(const WorkerEngine& engine, EdgeBlock at, BlockId block, Time now) override;
   void completed(const WorkerEngine& engine, Time now) override;
   void failed(const EngineFailure& failure, Time now) override;
+  void reparented(const WorkerEngine& engine, const Reparented& what, Time now) override;
+  void parent_needed(const WorkerEngine& engine, const NeedParent& what, Time now) override;
+  void slow_source(const WorkerEngine& engine, const SlowSource& what, Time now) override;
+  void bad_digest(const WorkerEngine& engine, const BadDigest& what, Time now) override;
+
+  // What broke the rule that a local range has one read at most and a verified block none; empty if
+  // nothing did.
+  [[nodiscard]] std::string broken_rules() const;
+  [[nodiscard]] const std::vector<Said<Reparented>>& reparentings() const { return reparented_; }
+  [[nodiscard]] const std::vector<Said<SlowSource>>& slow_sources() const { return slow_; }
+  [[nodiscard]] const std::vector<Said<BadDigest>>& bad_digests() const { return bad_; }
+  [[nodiscard]] std::size_t wanted() const { return wanted_; }
+  // Asked for each NeedParent, after the step in which it was said.
+  void set_mend(std::function<void(WorkerId worker, const NeedParent& what)> mend) {
+    mend_ = std::move(mend);
+  }
 
  private:
   Demand demand_;
@@ -68,11 +93,17 @@ class Cluster final : public Grants, public LoopObserver {
   std::vector<RegionId> regions_;
   std::shared_ptr<const UpdateTables> tables_;
   std::unique_ptr<VirtualNetwork> network_;
+  std::vector<std::unique_ptr<GuardedTransport>> guarded_;
   std::vector<std::unique_ptr<WorkerEngine>> engines_;
   std::vector<std::unique_ptr<WorkerLoop>> loops_;
   std::unique_ptr<VirtualDriver> driver_;
   std::vector<Verified> verified_;
   std::vector<Time> completed_;
+  std::vector<Said<Reparented>> reparented_;
+  std::vector<Said<SlowSource>> slow_;
+  std::vector<Said<BadDigest>> bad_;
+  std::size_t wanted_ = 0;
+  std::function<void(WorkerId worker, const NeedParent& what)> mend_;
   std::optional<EngineFailure> failure_;
   bool stop_at_failure_ = true;
 };

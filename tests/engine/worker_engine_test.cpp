@@ -7,96 +7,10 @@
 #include <array>
 #include <string>
 
-#include "tests/engine/virtual_cluster.hpp"
+#include "tests/engine/engine_bench.hpp"
 
 namespace holdfast::testing {
 namespace {
-
-constexpr Bytes kBlock(1000);
-
-// Digest of block b is 100 + b.
-std::shared_ptr<const UpdateTables> tables_for(const Demand& demand, const Plan& plan) {
-  std::vector<std::uint64_t> digests;
-  for (std::size_t b = 0; b < demand.block_bytes.size(); ++b) digests.push_back(100 + b);
-  return std::make_shared<const UpdateTables>(demand, plan, nullptr, digests);
-}
-
-// An engine with what it said in its last step.
-class Bench {
- public:
-  Bench(std::uint32_t blocks, const std::vector<std::uint32_t>& parents, std::uint32_t worker,
-        std::uint32_t window = 3, EngineConfig config = {}, bool verify = true) {
-    Demand demand = simple_demand(parents.size(), blocks, kBlock);
-    demand.verify = verify;
-    engine = std::make_unique<WorkerEngine>(tables_for(demand, tree_plan(demand, parents, window)),
-                                            WorkerId(worker), config);
-  }
-
-  void step(const EngineEvent& event) {
-    said.clear();
-    next = engine->step(event, now, said);
-  }
-  template <class Command>
-  [[nodiscard]] std::vector<Command> all() const {
-    std::vector<Command> found;
-    for (const EngineCommand& command : said) {
-      if (const auto* one = std::get_if<Command>(&command)) found.push_back(*one);
-    }
-    return found;
-  }
-  [[nodiscard]] std::vector<std::uint32_t> reads() const {
-    std::vector<std::uint32_t> indices;
-    for (const ReadBlock& read : all<ReadBlock>()) indices.push_back(read.at.index);
-    return indices;
-  }
-  void have(std::uint32_t from, std::uint32_t first, std::vector<std::uint64_t> words,
-            std::uint32_t count, Version version = {1, 2}, std::uint32_t stripe = 0,
-            std::uint32_t transfer = 0) {
-    std::array<std::byte, kMaxMessageBytes> buffer{};
-    const std::size_t length =
-        encode_have({version, transfer, StripeId(stripe)}, first, count, words, buffer);
-    step(MessageFrom{WorkerId(from), std::span(buffer).first(length)});
-  }
-  void ask(std::uint32_t from, std::uint32_t first, std::uint32_t stripe = 0) {
-    std::array<std::byte, kMaxMessageBytes> buffer{};
-    const std::size_t length = encode_ask({{1, 2}, 0, StripeId(stripe)}, first, buffer);
-    step(MessageFrom{WorkerId(from), std::span(buffer).first(length)});
-  }
-  // The block arrives and is right.
-  void verify(std::uint32_t index, EdgeNumber edge = 0) {
-    step(BlockRead{{edge, index}, ReadStatus::Ok});
-    step(BlockDigested{{edge, index}, 100 + index});
-  }
-  // Indices that a have message of the last step tells of, per message.
-  [[nodiscard]] std::vector<std::vector<std::uint32_t>> told() const {
-    std::vector<std::vector<std::uint32_t>> messages;
-    for (const SendMessage& send : all<SendMessage>()) {
-      if (send.ask) continue;
-      std::array<std::byte, kMaxMessageBytes> buffer{};
-      const std::size_t length = engine->write_message(send, buffer);
-      const auto message = decode_message(std::span(buffer).first(length));
-      if (!message) {
-        ADD_FAILURE() << to_string(message.error());
-        continue;
-      }
-      const Have& have = std::get<Have>(*message);
-      std::vector<std::uint32_t> indices;
-      for (std::uint32_t i = 0; i < have.count; ++i) {
-        if (((have.word(i / 64) >> (i % 64)) & 1U) != 0) indices.push_back(have.first + i);
-      }
-      messages.push_back(indices);
-    }
-    return messages;
-  }
-
-  std::unique_ptr<WorkerEngine> engine;
-  std::vector<EngineCommand> said;
-  Time now = seconds(1);
-  Time next;
-};
-
-using Indices = std::vector<std::uint32_t>;
-using Told = std::vector<Indices>;
 
 TEST(WorkerEngine, ReadsAHolderAtOnceInOrderWithinTheWindow) {
   Bench bench(8, {0}, 1);
@@ -372,7 +286,9 @@ TEST(WorkerEngine, NewChildrenHearWhatIsThere) {
 }
 
 TEST(WorkerEngine, FailuresNameEverything) {
-  Bench read(8, {0}, 1);
+  EngineConfig config;
+  config.await_parent = false;
+  Bench read(8, {0}, 1, 3, config);
   read.step(TimePassed{});
   read.step(BlockRead{{0, 1}, ReadStatus::AccessDenied});
   ASSERT_EQ(read.all<Failed>().size(), 1U);
@@ -383,7 +299,7 @@ TEST(WorkerEngine, FailuresNameEverything) {
   read.step(BlockRead{{0, 0}, ReadStatus::Ok});
   EXPECT_TRUE(read.said.empty()) << "Failed is the last command";
 
-  Bench digest(8, {0}, 1);
+  Bench digest(8, {0}, 1, 3, config);
   digest.step(TimePassed{});
   digest.step(BlockRead{{0, 2}, ReadStatus::Ok});
   digest.step(BlockDigested{{0, 2}, 0xabc});
@@ -393,7 +309,7 @@ TEST(WorkerEngine, FailuresNameEverything) {
             "0000000000000abc, the version's is 0000000000000066");
   EXPECT_TRUE(digest.all<BlockVerified>().empty());
 
-  Bench gone(8, {0}, 1);
+  Bench gone(8, {0}, 1, 3, config);
   gone.step(TimePassed{});
   gone.verify(0);
   gone.step(WorkerLost{WorkerId(7U)});  // nobody we know
@@ -403,7 +319,7 @@ TEST(WorkerEngine, FailuresNameEverything) {
   EXPECT_EQ(to_string(gone.all<Failed>()[0].failure),
             "SourceLost: worker 1 needs block 1 (stripe 0) from worker 0: that worker is gone");
 
-  Bench refused(8, {0}, 1);
+  Bench refused(8, {0}, 1, 3, config);
   refused.step(TimePassed{});
   refused.step(PostRefused{{0, 0}, Posted::PeerGone});
   ASSERT_EQ(refused.all<Failed>().size(), 1U);
