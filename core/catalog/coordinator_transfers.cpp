@@ -160,6 +160,7 @@ void Coordinator::State::begin_plan(PlanNumber id, Transfer& transfer, const Pla
   ref->shards.reserve(workers.size());
   for (const Worker& w : workers) {
     ref->shards.push_back(w.known ? w.card.shard : kWholeModel);
+    ref->addresses.push_back(w.card.address);
   }
   transfer.plan = made.plan;
   transfer.ref = std::move(ref);

@@ -52,6 +52,7 @@ struct WorkerCard {
   ShardId shard;
   std::uint32_t slots = 1;  // buffers of the shard's size: 2 where Shadow is used
   Bytes budget;             // host memory: what may be filled
+  std::string address;      // where its transport is reached; empty in simulation
   friend bool operator==(const WorkerCard&, const WorkerCard&) = default;
 };
 
@@ -74,6 +75,7 @@ struct PlannedTransfer {
   std::shared_ptr<const UpdateTables> tables;
   // What each worker of the demand holds or gets of the version, by WorkerId.
   std::vector<ShardId> shards;
+  std::vector<std::string> addresses;  // of the workers' transports, by WorkerId
 };
 using TransferRef = std::shared_ptr<const PlannedTransfer>;
 

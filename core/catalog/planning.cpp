@@ -8,15 +8,6 @@
 namespace holdfast {
 namespace {
 
-// Tells transfers apart in the messages of their workers: the low bits of the epoch and of the
-// plan's count in it.
-std::uint32_t transfer_number(PlanNumber id) {
-  constexpr std::uint32_t kCountBits = 20;
-  const auto epoch = static_cast<std::uint32_t>(id >> 32U);
-  const auto count = static_cast<std::uint32_t>(id) & ((1U << kCountBits) - 1);
-  return epoch << kCountBits | count;
-}
-
 // A quarter of the time that the largest block takes on the way; see update_tables.hpp.
 Time have_interval(const Router& router, const MakeRepair& request, const MendedEdge& mended) {
   const Demand& demand = *request.demand;
@@ -32,6 +23,13 @@ Time have_interval(const Router& router, const MakeRepair& request, const Mended
 }
 
 }  // namespace
+
+std::uint32_t transfer_number(PlanNumber id) {
+  constexpr std::uint32_t kCountBits = 20;
+  const auto epoch = static_cast<std::uint32_t>(id >> 32U);
+  const auto count = static_cast<std::uint32_t>(id) & ((1U << kCountBits) - 1);
+  return epoch << kCountBits | count;
+}
 
 PlanMade answer_plan(const Router& router, const MakePlan& request, Policy policy,
                      const PlanOptions& options) {

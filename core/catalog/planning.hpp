@@ -8,6 +8,10 @@
 
 namespace holdfast {
 
+// Tells transfers apart in the messages of their workers (UpdateTables::transfer): the low bits of
+// the epoch and of the plan's count in it.
+[[nodiscard]] std::uint32_t transfer_number(PlanNumber id);
+
 // Never throws: where there is no plan, `problem` says why. The tables' transfer id is the plan's.
 // Each edge gets an alternate parent where there is one.
 [[nodiscard]] PlanMade answer_plan(const Router& router, const MakePlan& request, Policy policy,
