@@ -183,7 +183,7 @@ void VirtualNetwork::State::restart(WorkerId worker) {
 void VirtualNetwork::State::show(ReadSight::Kind kind, const Read& read) const {
   if (!watcher) return;
   const Peer& peer = peers[read.peer];
-  ReadSight sight{kind, peer.remote, peer.owner, {}, {}, read.region, read.pieces, {}};
+  ReadSight sight{kind, read.id, peer.remote, peer.owner, {}, {}, read.region, read.pieces, {}};
   if (kind == ReadSight::Kind::Served) {
     const Grant& grant = *grant_of(read);
     sight.version = grant.version;

@@ -60,8 +60,10 @@ struct ReadSight {
     Posted,   // by the reader
     Served,   // the bytes leave the source
     Arrived,  // they are in the reader's region
+    Ended,    // and it completes, or it has failed
   };
   Kind kind = Kind::Posted;
+  OpId id = 0;
   WorkerId source;
   WorkerId reader;
   Version version;         // Served: of the permission

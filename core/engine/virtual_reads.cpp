@@ -217,6 +217,7 @@ void VirtualNetwork::State::complete(std::uint32_t slot, ReadStatus status) {
       put_into_sink(read);
     }
   }
+  show(ReadSight::Kind::Ended, read);
   peer.open.erase(std::find(peer.open.begin(), peer.open.end(), slot));
   const ReadDone done{read.id, status, Bytes(read.sent ? read.bytes : 0)};
   const WorkerId worker = peer.owner;
