@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/catalog/coordinator_state.hpp"
+#include "core/mutant.hpp"
 
 namespace holdfast {
 
@@ -177,6 +178,7 @@ void Coordinator::State::on(WorkerId worker, const Cleared& message) {
       break;
     }
     case ClearReason::Fetch:
+      if (mutated(Mutant::LoseWakeUp)) break;
       dirty_groups.insert(workers[worker.index()].card.group);
       break;
     case ClearReason::Leave:

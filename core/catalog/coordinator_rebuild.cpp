@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/catalog/coordinator_state.hpp"
+#include "core/mutant.hpp"
 
 namespace holdfast {
 
@@ -46,6 +47,11 @@ void Coordinator::State::rebuild_generations(const std::vector<WorkerId>& report
     if (report.generation != group.generation) continue;
     const Decision& decision = report.decision;
     if (decision.generation != group.generation) continue;
+    if (mutated(Mutant::RedecideAfterRestart) && decision.n > group.last.n && !decision.finished) {
+      group.last.n = decision.n - 1;
+      group.last.finished = true;
+      continue;
+    }
     if (decision.n > group.last.n || (decision.n == group.last.n && decision.finished)) {
       group.last = decision;
     }

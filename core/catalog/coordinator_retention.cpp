@@ -2,6 +2,7 @@
 
 #include "core/catalog/coordinator_state.hpp"
 #include "core/catalog/holder_choice.hpp"
+#include "core/mutant.hpp"
 
 namespace holdfast {
 
@@ -166,7 +167,8 @@ void Coordinator::State::order_offloads(VersionKey key, const RetentionView& vie
 void Coordinator::State::secure(WorkerId worker, ClearJob& job) {
   VersionState& version = *find(job.version);
   if (job.phase != ClearPhase::Securing) return;
-  if (version.retention.copies == 0 || job.reason == ClearReason::Forget) {
+  if (version.retention.copies == 0 || job.reason == ClearReason::Forget ||
+      mutated(Mutant::InPlaceBeforeOffload)) {
     return send_clear(worker, job);
   }
   RetentionView view;

@@ -4,6 +4,7 @@
 
 #include "core/catalog/coordinator_state.hpp"
 #include "core/error.hpp"
+#include "core/mutant.hpp"
 
 namespace holdfast {
 namespace {
@@ -359,7 +360,10 @@ void Coordinator::State::release_reader(PlanNumber id, WorkerId worker) {
        at != w.sources.end() && at->first == id; ++at) {
     sources.push_back(at->second);
   }
-  for (const WorkerId source : sources) end_grant(source, {worker, id});
+  for (const WorkerId source : sources) {
+    if (mutated(Mutant::KeepDeadLease) && w.incarnation == 0) continue;
+    end_grant(source, {worker, id});
+  }
   const auto found = transfers.find(id);
   if (found == transfers.end()) return;
   found->second.wanted.erase(worker);

@@ -2,6 +2,7 @@
 
 #include "core/catalog/coordinator_state.hpp"
 #include "core/engine/digest.hpp"
+#include "core/mutant.hpp"
 
 namespace holdfast {
 namespace {
@@ -142,7 +143,7 @@ bool Coordinator::State::add_digests(VersionState& version, SpaceId id, ShardId 
     const std::uint64_t digest = digests[number++];
     if (version.digest_known[block] && (*version.digests)[block] != digest) same = false;
   });
-  if (!same) return false;
+  if (!same) return mutated(Mutant::AcceptSecondRoot);
   if (version.digests_missing == 0) return true;
   number = 0;
   each_block(space(id), shard, all, [&](std::size_t block) {

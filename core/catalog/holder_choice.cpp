@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/catalog/offload_placement.hpp"
+#include "core/mutant.hpp"
 
 namespace holdfast {
 
@@ -35,7 +36,7 @@ const RetentionWorker* find(const Retained& version, WorkerId id) {
 }
 
 bool counts(const RetentionWorker& worker, std::span<const WorkerId> leaving) {
-  return worker.live && worker.reliable && !worker.leaving &&
+  return worker.live && (worker.reliable || mutated(Mutant::CountSpot)) && !worker.leaving &&
          !std::binary_search(leaving.begin(), leaving.end(), worker.worker);
 }
 
@@ -46,7 +47,9 @@ std::vector<Counted> counted(const FaultDomains& domains, const Retained& versio
   std::vector<Counted> found;
   for (const ShardHolding& holding : version.holdings) {
     const bool running = holding.state == CopyState::Offloading;
-    if (holding.state != CopyState::Complete && !(running && running_too)) continue;
+    const bool complete = holding.state == CopyState::Complete ||
+                          (mutated(Mutant::CountPartial) && holding.state == CopyState::Partial);
+    if (!complete && !(running && running_too)) continue;
     const RetentionWorker* worker = find(version, holding.worker);
     if (worker == nullptr || !counts(*worker, leaving)) continue;
     found.push_back(
