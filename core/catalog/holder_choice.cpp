@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "core/catalog/offload_placement.hpp"
@@ -29,10 +28,13 @@ struct Counted {
 };
 
 const RetentionWorker* find(const Retained& version, WorkerId id) {
+  const std::span<const RetentionWorker> workers = version.workers;
+  // Ids are dense as a rule.
+  if (id.index() < workers.size() && workers[id.index()].worker == id) return &workers[id.index()];
   const auto found =
-      std::lower_bound(version.workers.begin(), version.workers.end(), id,
+      std::lower_bound(workers.begin(), workers.end(), id,
                        [](const RetentionWorker& w, WorkerId wanted) { return w.worker < wanted; });
-  return found != version.workers.end() && found->worker == id ? &*found : nullptr;
+  return found != workers.end() && found->worker == id ? &*found : nullptr;
 }
 
 bool counts(const RetentionWorker& worker, std::span<const WorkerId> leaving) {
@@ -40,30 +42,41 @@ bool counts(const RetentionWorker& worker, std::span<const WorkerId> leaving) {
          !std::binary_search(leaving.begin(), leaving.end(), worker.worker);
 }
 
-// Ascending by shard, then fault domain; one entry for both, a complete holder before a running
-// offload. O(holdings log).
+// Ascending by shard; one entry a shard and fault domain, that of a complete holder if there is
+// one, else of the running offload to the lowest worker. Running ones are the last of their shard,
+// ascending by worker. O(holdings + fault domains + shards), offloads that run aside.
 std::vector<Counted> counted(const FaultDomains& domains, const Retained& version,
                              std::span<const WorkerId> leaving, bool running_too) {
-  std::vector<Counted> found;
+  std::vector<Counted> all;  // complete ones first
+  std::vector<Counted> running;
   for (const ShardHolding& holding : version.holdings) {
-    const bool running = holding.state == CopyState::Offloading;
+    const bool runs = holding.state == CopyState::Offloading;
     const bool complete = holding.state == CopyState::Complete ||
                           (mutated(Mutant::CountPartial) && holding.state == CopyState::Partial);
-    if (!complete && !(running && running_too)) continue;
+    if (!complete && !(runs && running_too)) continue;
     const RetentionWorker* worker = find(version, holding.worker);
     if (worker == nullptr || !counts(*worker, leaving)) continue;
-    found.push_back(
-        {holding.shard, domains.of(worker->node, version.level), running, holding.worker});
+    (runs ? running : all)
+        .push_back({holding.shard, domains.of(worker->node, version.level), runs, holding.worker});
   }
-  const auto key = [](const Counted& c) {
-    return std::tuple(c.shard, c.domain, c.running, c.worker);
-  };
-  std::sort(found.begin(), found.end(),
-            [&](const Counted& a, const Counted& b) { return key(a) < key(b); });
-  const auto same = [](const Counted& a, const Counted& b) {
-    return a.shard == b.shard && a.domain == b.domain;
-  };
-  found.erase(std::unique(found.begin(), found.end(), same), found.end());
+  std::sort(running.begin(), running.end(),
+            [](const Counted& a, const Counted& b) { return a.worker < b.worker; });
+  all.insert(all.end(), running.begin(), running.end());
+
+  // Brought together by shard in this order, then the first of each fault domain.
+  std::vector<std::uint32_t> next(version.shards.size() + 1);
+  for (const Counted& entry : all) ++next[entry.shard + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<std::uint32_t> order(all.size());
+  for (std::uint32_t i = 0; i < all.size(); ++i) order[next[all[i].shard]++] = i;
+  std::vector<std::uint32_t> seen(domains.count());  // the last shard that was seen there, plus 1
+  std::vector<Counted> found;
+  for (const std::uint32_t i : order) {
+    const Counted& entry = all[i];
+    if (seen[entry.domain] == entry.shard + 1) continue;
+    seen[entry.domain] = entry.shard + 1;
+    found.push_back(entry);
+  }
   return found;
 }
 

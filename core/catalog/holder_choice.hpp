@@ -30,8 +30,9 @@
 // ends after a fixed number of steps, so that a placement can be missed where almost no memory is
 // left.
 //
-// Complexity: O((workers + holdings) log workers) while memory is not tight; else up to O(copies x
-// (workers + copies)). Deterministic. Thread safety: pure.
+// Complexity: O(workers + holdings) for safety and where nothing is lacking; O((workers + holdings)
+// log workers) while memory is not tight; else up to O(copies x (workers + copies)). Deterministic.
+// Thread safety: pure.
 #pragma once
 
 #include <cstdint>

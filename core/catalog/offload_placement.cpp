@@ -132,17 +132,15 @@ std::optional<std::uint32_t> OffloadPlacement::visit(std::uint32_t step, std::ve
     if (seen_domain[domain] || contains(shards_[shard].used, domain)) continue;
     const MoreFree best = *in_domain_[domain].begin();
     if (best.free >= need(shard)) return best.target;
-    bool makes_way = false;
+    seen_domain[domain] = true;
     for (const MoreFree& entry : in_domain_[domain]) {
       for (const std::uint32_t other : targets_[entry.target].copies) {
         if (entry.free + need(other) < need(shard)) continue;
-        makes_way = true;
         if (seen_shard[other]) continue;
         seen_shard[other] = true;
         steps.push_back({other, entry.target, step});
       }
     }
-    if (makes_way) seen_domain[domain] = true;
   }
   return std::nullopt;
 }

@@ -15,6 +15,10 @@ namespace {
 
 using testing_support::RetentionWorld;
 
+WorkerId gpu(std::uint32_t host) {
+  return RetentionWorld::gpu(host);
+}
+
 // --- The contract, said once more -------------------------------------------------------------
 
 DomainId domain_of(const RetentionWorld& world, WorkerId id) {
@@ -298,6 +302,13 @@ void check_leave(RetentionWorld world, Dice& dice, std::uint32_t layouts) {
   const std::vector<WorkerId> listed(leaving.begin(), leaving.end());
   LeaveAnswer answer = world.leave(listed);
   ASSERT_EQ(answer.now(), allowed(world, leaving));
+  // The order of holdings means nothing.
+  RetentionWorld shuffled = world;
+  std::shuffle(shuffled.holdings.begin(), shuffled.holdings.end(), dice.random);
+  const LeaveAnswer same = shuffled.leave(listed);
+  ASSERT_EQ(same.start, answer.start);
+  ASSERT_EQ(same.await, answer.await);
+  ASSERT_EQ(shuffled.choose().offloads, world.choose().offloads);
   const std::uint32_t kept = std::min(world.k, best_safety(world));
   expect_sound(world, answer.start, leaving);
   for (const Offload& offload : answer.await) {
@@ -357,6 +368,40 @@ TEST_P(HolderChoiceProperty, LetsGoExactlyWhomTheContractLetsGo) {
     check_leave(world, dice, layouts);
     if (HasFatalFailure()) return;
   }
+}
+
+// More copies than the exhaustive search takes on: what can be placed if all were as large as the
+// largest can be placed as they are.
+TEST(HolderChoiceLarge, SmallerShardsNeverFitWorse) {
+  std::uint32_t fits = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Dice dice{std::mt19937_64(seed)};
+    RetentionWorld world(1, 1 + dice.below(6), 3);
+    world.k = 1 + dice.below(3);
+    const std::uint32_t hosts = static_cast<std::uint32_t>(world.workers.size()) / 2;
+    const std::uint32_t smallest = 1 + dice.below(10);
+    for (std::uint32_t s = 0; s < 60 + dice.below(60); ++s) {
+      world.shards.push_back({Bytes(dice.chance(50) ? smallest : 10)});
+      for (std::uint32_t h = 0; h < hosts; ++h) {
+        if (dice.chance(10)) world.holds(s, gpu(h));
+      }
+    }
+    world.shards.push_back({Bytes(10)});
+    const std::uint32_t places =
+        static_cast<std::uint32_t>(world.shards.size()) * world.k / hosts + 1;
+    for (RetentionWorker& worker : world.workers) {
+      if (worker.host_memory) worker.free = Bytes(10 * dice.below(2 * places) + dice.below(10));
+    }
+    RetentionWorld rounded = world;
+    for (RetainedShard& shard : rounded.shards) shard.bytes = Bytes(10);
+    expect_sound(world, world.choose().offloads, {});
+    if (HasFatalFailure()) return;
+    if (rounded.choose().shortfall) continue;
+    ++fits;
+    ASSERT_FALSE(world.choose().shortfall);
+  }
+  EXPECT_GT(fits, 30U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, HolderChoiceProperty,

@@ -43,6 +43,18 @@ TEST(FaultDomains, NestsAndTellsApart) {
   EXPECT_FALSE(same(0, 4, Level::Pod));
 }
 
+TEST(FaultDomains, DoesNotInventLargerDomains) {
+  Sketch sketch;
+  const NodeId a = sketch.node("a", NodeKind::Switch, sketch.builder.add_domain("ra", Level::Rack));
+  const NodeId b = sketch.node("b", NodeKind::Switch, sketch.builder.add_domain("rb", Level::Rack));
+  sketch.link(a, b, LinkKind::Fabric);
+  const FaultDomains domains(sketch.build());
+  EXPECT_NE(domains.of(a, Level::Host), domains.of(b, Level::Host));
+  EXPECT_NE(domains.of(a, Level::Rack), domains.of(b, Level::Rack));
+  EXPECT_EQ(domains.of(a, Level::Pod), domains.of(b, Level::Pod));
+  EXPECT_EQ(domains.of(a, Level::Datacenter), domains.of(b, Level::Datacenter));
+}
+
 TEST(FaultDomains, WhatIsOutsideAllDomainsFailsTogether) {
   Sketch sketch;
   const NodeId a = sketch.node("a", NodeKind::Switch);
@@ -95,6 +107,18 @@ TEST(Safety, CountsOnlyWhatLasts) {
     EXPECT_EQ(world.safe().domains, 1U);
   }
   world.holdings[1] = {0, WorkerId(77U), CopyState::Complete};  // gone
+  EXPECT_EQ(world.safe().domains, 1U);
+}
+
+TEST(Safety, FindsWorkersWhoseIdsHaveGaps) {
+  RetentionWorld world(1, 1, 3);
+  world.shards = {{Bytes(10)}};
+  world.holds(0, gpu(1));
+  world.holds(0, gpu(0));
+  world.holds(0, memory(2));
+  world.workers.erase(world.workers.begin(), world.workers.begin() + 2);  // host 0
+  EXPECT_EQ(world.safe().domains, 2U);
+  world.workers.pop_back();
   EXPECT_EQ(world.safe().domains, 1U);
 }
 
@@ -197,18 +221,41 @@ TEST(ChooseHolders, MakesWay) {
   EXPECT_THAT(world.choose().offloads, ElementsAre(Offload{0, memory(1)}, Offload{1, memory(2)}));
 }
 
-// 7 + 5 and 6 + 6: the largest first leaves no room for the last.
+// 3 + 3 and 2 + 2 + 2: neither the roomiest memory first nor making way finds that.
 TEST(ChooseHolders, SearchesWhereSizesDiffer) {
   RetentionWorld world(1, 1, 3);
   world.k = 1;
-  world.shards = {{Bytes(6)}, {Bytes(7)}, {Bytes(5)}, {Bytes(6)}};
-  world.at(memory(0)).free = Bytes(12);
-  world.at(memory(1)).free = Bytes(12);
+  world.shards = {{Bytes(2)}, {Bytes(3)}, {Bytes(2)}, {Bytes(3)}, {Bytes(2)}};
+  world.at(memory(0)).free = Bytes(6);
+  world.at(memory(1)).free = Bytes(6);
   world.at(memory(2)).free = Bytes(0);
   EXPECT_EQ(world.choose().reached, 1U);
-  EXPECT_EQ(world.choose().offloads.size(), 4U);
-  world.at(memory(0)).free = Bytes(11);
+  EXPECT_EQ(world.choose().offloads.size(), 5U);
+  world.at(memory(0)).free = Bytes(5);
   EXPECT_EQ(world.choose().reached, 0U);
+}
+
+// Two small shards, placed first since they are weaker, together fill the only memory where a large
+// one may go; one of them moved away is not enough. With more copies than the search takes on.
+TEST(ChooseHolders, LeavesRoomForTheLarge) {
+  RetentionWorld world(1, 3, 2);
+  world.k = 3;
+  world.shards = {{Bytes(5)}, {Bytes(5)}, {Bytes(10)}};
+  world.holds(0, gpu(1));
+  world.holds(1, gpu(1));
+  world.holds(2, gpu(2));
+  world.holds(2, gpu(4));
+  for (std::uint32_t h = 0; h < 6; ++h) world.at(memory(h)).free = Bytes(h == 0 ? 10 : 0);
+  world.at(memory(2)).free = world.at(memory(4)).free = Bytes(1000);
+  EXPECT_FALSE(world.choose().shortfall);
+  for (std::uint32_t s = 3; s < 100; ++s) {
+    world.shards.push_back({Bytes(10)});
+    world.holds(s, gpu(0));
+    world.holds(s, gpu(1));
+  }
+  const HolderChoice choice = world.choose();
+  EXPECT_FALSE(choice.shortfall);
+  EXPECT_THAT(choice.offloads, ::testing::Contains(Offload{2, memory(0)}));
 }
 
 TEST(ChooseHolders, SaysWhyNot) {
@@ -247,6 +294,32 @@ TEST(ChooseHolders, HelpsTheWeakestFirst) {
   for (std::uint32_t h = 0; h < 3; ++h) world.at(memory(h)).free = Bytes(h == 0 ? 10 : 0);
   EXPECT_THAT(world.choose().offloads, ElementsAre(Offload{1, memory(0)}));
   EXPECT_EQ(world.choose().reached, 2U);
+}
+
+// Of two shards that lack as much, the larger one.
+TEST(ChooseHolders, PlacesLargeShardsFirst) {
+  RetentionWorld world(1, 1, 2);
+  world.shards = {{Bytes(5)}, {Bytes(10)}};
+  for (std::uint32_t s = 0; s < 2; ++s) world.holds(s, gpu(0));
+  world.at(memory(1)).free = Bytes(10);
+  EXPECT_THAT(world.choose().offloads, ElementsAre(Offload{1, memory(1)}));
+}
+
+// Two racks with holders are equally near; who is dead is near nobody.
+TEST(ChooseHolders, AsksAllWhoAreNear) {
+  RetentionWorld world(1, 3, 2);
+  world.k = 3;
+  world.shards = {{Bytes(10)}};
+  world.holds(0, gpu(0));
+  world.holds(0, gpu(2));
+  world.at(memory(3)).free = Bytes(101);
+  world.at(memory(4)).free = Bytes(102);
+  EXPECT_THAT(world.choose().offloads, ElementsAre(Offload{0, memory(3)}));
+  world.k = 2;
+  world.at(gpu(2)).live = false;
+  EXPECT_THAT(world.choose().offloads, ElementsAre(Offload{0, memory(1)}));
+  world.at(memory(1)).live = false;
+  EXPECT_THAT(world.choose().offloads, ElementsAre(Offload{0, memory(4)}));
 }
 
 TEST(ChooseHolders, CompletesTheCheapestLayout) {
@@ -310,6 +383,18 @@ TEST(MayLeave, WantsTheLastCopiesInHostMemory) {
   EXPECT_TRUE(world.leave({gpu(0), gpu(1)}).now());
 }
 
+TEST(MayLeave, AwaitsNoMoreThanIsNeeded) {
+  RetentionWorld world(1, 1, 3);
+  world.k = 1;
+  world.shards = {{Bytes(10)}};
+  world.holds(0, gpu(0));
+  world.holds(0, memory(2), CopyState::Offloading);
+  world.holds(0, memory(1), CopyState::Offloading);
+  const LeaveAnswer answer = world.leave({gpu(0)});
+  EXPECT_THAT(answer.start, IsEmpty());
+  EXPECT_THAT(answer.await, ElementsAre(Offload{0, memory(1)}));
+}
+
 // The copy that is made so that a worker may go does not hold it back in its turn.
 TEST(MayLeave, KeepsToItsFirstAnswer) {
   RetentionWorld world(1, 1, 2);
@@ -356,6 +441,19 @@ TEST(MayLeave, AsksOneLayoutThatIsSafe) {
   EXPECT_TRUE(world.leave({gpu(1)}).now());
   EXPECT_TRUE(world.leave({gpu(2)}).now());
   EXPECT_FALSE(world.leave({gpu(1), gpu(2)}).now());
+}
+
+// The layout that lacks less does not fit anywhere, the other one does.
+TEST(MayLeave, TakesTheLayoutThatFits) {
+  RetentionWorld world(1, 1, 2);
+  world.k = 1;
+  world.shards = {{Bytes(10), 0}, {Bytes(6), 1}, {Bytes(6), 1}};
+  for (std::uint32_t s = 0; s < 3; ++s) world.holds(s, gpu(0));
+  world.at(memory(0)).free = Bytes(7);
+  world.at(memory(1)).free = Bytes(6);
+  const LeaveAnswer answer = world.leave({gpu(0)});
+  EXPECT_FALSE(answer.shortfall);
+  EXPECT_THAT(answer.start, ElementsAre(Offload{1, memory(0)}, Offload{2, memory(1)}));
 }
 
 TEST(MayLeave, KeepsPartsWhileNoLayoutIsComplete) {
