@@ -101,6 +101,10 @@ class Mender {
         child.parent = edge.parent;
       }
     }
+    for (const MendedEdge& mended : repair_.edges) {
+      if (mended.stripe != stripe || orphans.contains(mended.edge.child)) continue;
+      tree[mended.edge.child].parent = mended.edge.parent;
+    }
     for (auto& [worker, at] : tree) find_root(tree, worker);
     return tree;
   }
