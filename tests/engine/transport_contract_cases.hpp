@@ -513,19 +513,27 @@ TEST_P(TransportContract, WaitReturnsInTime) {
   });
 }
 
-// Many readers share a source: nobody starves or fails.
+// Many readers share a source: nobody starves or fails. They begin together, as nearly as they can:
+// over a real network who comes first has the source to itself until the others are there.
 TEST_P(TransportContract, ManyReadersShareASource) {
   constexpr std::size_t kReaders = 64;
   const auto network = GetParam().make(kReaders + 1);
   std::vector<Time> finished;
+  std::size_t present = 0;
+  bool begin = false;
+  bool all_finished = false;
   Time start = Time::never();
   OneSource(*network, kReaders).run([&](Reader& r) {
     constexpr std::uint64_t kReads = 32;
     constexpr std::uint64_t kBytes = OneSource::kSize / kReads;
+    EXPECT_EQ(r.read(kReads, 0, 0), Posted::Posted);  // the connection is there
+    EXPECT_TRUE(r.client.wait([&] { return r.client.reads().size() == 1; }, r.unit * 1000));
+    begin = ++present == kReaders;
+    EXPECT_TRUE(r.client.wait_for(begin, r.unit / 8));
     start = std::min(start, r.transport.now());
     std::uint64_t next = 0;
-    while (r.client.reads().size() < kReads) {
-      while (next < kReads && next < r.client.reads().size() + 8 &&
+    while (r.client.reads().size() < kReads + 1) {
+      while (next < kReads && next < r.client.reads().size() + 7 &&
              r.read(next, next * kBytes, kBytes, r.transport.now() + r.unit * 10000) ==
                  Posted::Posted) {
         ++next;
@@ -536,10 +544,13 @@ TEST_P(TransportContract, ManyReadersShareASource) {
         return;
       }
     }
+    finished.push_back(r.transport.now());
+    const bool is_last = finished.size() == kReaders;
+    if (is_last) all_finished = true;
+    EXPECT_TRUE(r.client.wait_for(all_finished, r.unit * 10));  // looking takes others' time
     for (const ReadDone& done : r.client.reads()) EXPECT_EQ(done.status, ReadStatus::Ok);
     EXPECT_TRUE(r.same(0, OneSource::kSize));
-    finished.push_back(r.transport.now());
-    if (finished.size() != kReaders) return;
+    if (!is_last) return;
     const auto [first, last] = std::minmax_element(finished.begin(), finished.end());
     EXPECT_GE((*first - start).seconds(), 0.9 * (*last - start).seconds())
         << "the readers' shares differ by more than a tenth";
@@ -552,6 +563,7 @@ TEST_P(TransportContract, DeadSourcesAreNoticed) {
   const auto network = GetParam().make(3);
   if (!network->can_kill()) GTEST_SKIP() << "this network cannot kill a worker";
   bool victim_ready = false;
+  bool noticed = false;
   Access access;
   std::vector<ContractNetwork::Body> bodies;
   bodies.emplace_back([&](Transport& transport, Memory&, WorkerId) {
@@ -577,6 +589,7 @@ TEST_P(TransportContract, DeadSourcesAreNoticed) {
                             seconds(100)));
     EXPECT_EQ(client.status(1), ReadStatus::PeerGone);
     EXPECT_EQ(client.status(2), ReadStatus::PeerGone);
+    noticed = true;
     if (!client.lost().empty()) {
       EXPECT_EQ(client.lost()[0].peer, peer);
       EXPECT_EQ(client.lost()[0].worker, WorkerId(0U));
@@ -593,7 +606,7 @@ TEST_P(TransportContract, DeadSourcesAreNoticed) {
   bodies.emplace_back([&](Transport& transport, Memory& memory, WorkerId self) {
     // Somebody who connects to the dead hears of it too.
     Client client(transport, memory);
-    client.rest(seconds(100));
+    EXPECT_TRUE(client.wait_for(noticed, network->estimate(Bytes(kContractBlock))));
     transport.open(network->endpoint(self, WorkerId(0U)), 1);
     EXPECT_TRUE(client.wait([&] { return client.lost().size() == 1; }, seconds(100)));
   });
