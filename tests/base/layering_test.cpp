@@ -27,6 +27,7 @@ const std::vector<Rule> kRules{
     {"core", "core/io", kImpure},
     {"core/io", "", "^(simgrid/|infiniband/|cuda|sys/socket|thread|mutex|sim/|real/|cli/)"},
     {"sim", "", "^(real/|cli/|infiniband/|cuda|yaml-cpp/|core/io/)"},
+    {"real", "", "^(simgrid/|sim/|cli/|yaml-cpp/|core/io/)"},
     {"core/topology", "", "^core/(plan|weights|engine|catalog|io)/"},
     {"core/weights", "", "^core/(plan|topology|engine|catalog|io)/"},
     {"core/plan", "", "^core/(engine|weights|catalog|io)/"},
