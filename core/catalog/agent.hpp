@@ -44,6 +44,9 @@ struct AgentConfig {
   Time heartbeat = milliseconds(250);       // between frames to the coordinator, at most
   Time hello_interval = milliseconds(100);  // between Hellos, doubling up to a second
   Time progress_interval = milliseconds(100);
+  // The coordinator is told deadlines that are earlier by this, so that its answer, with the name
+  // of the error, comes back in time; by half of what is left where that is less.
+  Time answer_time = milliseconds(100);
   SessionConfig session;
 };
 
@@ -154,7 +157,8 @@ struct AddChildren {
 struct StopTransfer {
   PlanNumber plan = 0;
 };
-struct AllocateSlot {  // host memory: a new buffer
+// Host memory: a new buffer, as long as the shard. What is written of it fits the budget.
+struct AllocateSlot {
   SlotNumber slot = 0;
   Bytes bytes;
 };
@@ -202,6 +206,8 @@ class Agent {
   [[nodiscard]] std::size_t open_transfers() const;
   // Beside plans and digest tables.
   [[nodiscard]] std::size_t memory_bytes() const;
+
+  friend std::vector<std::string> broken_invariants(const Agent& agent, Time now);
 
  private:
   struct State;
