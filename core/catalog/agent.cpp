@@ -6,11 +6,11 @@
 
 namespace holdfast {
 
-Agent::State::State(WorkerId worker, Incarnation first, WorkerCard worker_card,
+Agent::State::State(WorkerId worker, Incarnation first, const WorkerCard& worker_card,
                     std::shared_ptr<const ModelSpace> model, const AgentConfig& agent_config)
     : self(worker),
       incarnation(first),
-      card(std::move(worker_card)),
+      card(worker_card),
       space(std::move(model)),
       config(agent_config),
       hello_wait(agent_config.hello_interval) {

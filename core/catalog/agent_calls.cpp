@@ -24,7 +24,7 @@ void Agent::State::open(const CallMade& made) {
   call.id = made.id;
   call.call = made.call;
   call.deadline = made.deadline;
-  calls.push_back(std::move(call));
+  calls.push_back(call);
   ask(calls.back());
 }
 
@@ -55,7 +55,7 @@ void Agent::State::start(const CallMade& made, const PublishCall& call) {
   opened.ready = false;
   opened.was_there = was_there;
   opened.slot = *slot;
-  calls.push_back(std::move(opened));
+  calls.push_back(opened);
   buffer.digesting = true;
   emit(DigestSlot{*slot, card.shard});
 }

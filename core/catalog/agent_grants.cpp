@@ -148,11 +148,8 @@ void Agent::State::on(const EndReads& message) {
   for (const ReadGrant& grant : message.grants) {
     answer_requests(grant, nullptr);
     const auto at = find_grant(grant);
-    if (!at) {
-      gone.push_back(grant);
-    } else if (phases[*at] != GrantPhase::Ending && end_grant(*at)) {
-      gone.push_back(grant);
-    }
+    // What is not here is gone; what ends already is told when it has ended.
+    if (!at || (phases[*at] != GrantPhase::Ending && end_grant(*at))) gone.push_back(grant);
   }
   if (!gone.empty()) tell(GrantsGone{std::move(gone)});
 }

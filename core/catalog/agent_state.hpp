@@ -85,7 +85,7 @@ struct Agent::State {
     std::vector<LiveEdge> children;  // of those who were let in
   };
 
-  State(WorkerId worker, Incarnation first, WorkerCard worker_card,
+  State(WorkerId worker, Incarnation first, const WorkerCard& worker_card,
         std::shared_ptr<const ModelSpace> model, const AgentConfig& agent_config);
 
   // agent.cpp

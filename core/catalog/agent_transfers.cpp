@@ -135,10 +135,10 @@ void Agent::State::on(const TransferSwitched& event) {
 void Agent::State::on(const TransferWantsParent& event) {
   Transfer* transfer = find_transfer(event.plan);
   if (transfer == nullptr || transfer->stopping) return;
-  ParentWanted wanted{event.plan, event.stripe, event.first_missing, event.lost, event.cause};
+  const ParentWanted wanted{event.plan, event.stripe, event.first_missing, event.lost, event.cause};
   std::erase_if(transfer->orphans, [&](const ParentWanted& o) { return o.stripe == event.stripe; });
   transfer->orphans.push_back(wanted);
-  tell(std::move(wanted));
+  tell(wanted);
 }
 
 void Agent::State::on(const TransferSlow& event) {

@@ -1,0 +1,498 @@
+// Fetches, transfers and grants of an agent.
+#include "tests/catalog/agent_bench.hpp"
+
+namespace holdfast::testing {
+namespace {
+
+constexpr Version kOne{1, 1};
+constexpr Version kTwo{1, 2};
+constexpr Version kThree{1, 3};
+constexpr WorkerId kReader(2U);
+
+CallResult with(CallStatus status, Version version = {}) {
+  CallResult result;
+  result.status = status;
+  result.version = version;
+  return result;
+}
+
+// --- Numbers and decisions -----------------------------------------------------------------------
+
+TEST(AgentFetch, CountsInItsGeneration) {
+  AgentBench bench;
+  bench.start();
+  for (std::uint64_t n = 1; n <= 3; ++n) {
+    const CallId id = bench.call(FetchCall{});
+    EXPECT_EQ(bench.heard<AskFetch>().back().n, n);
+    bench.say(FetchDone{n, 1, with(CallStatus::NothingNewer)});
+    EXPECT_EQ(bench.status(id), CallStatus::NothingNewer);
+  }
+  bench.say(GenerationIs{2});
+  bench.call(FetchCall{});
+  EXPECT_EQ(bench.heard<AskFetch>().back().n, 1U);
+  EXPECT_EQ(bench.heard<AskFetch>().back().generation, 2U);
+}
+
+TEST(AgentFetch, OneAtATime) {
+  AgentBench bench;
+  bench.start();
+  bench.call(FetchCall{});
+  EXPECT_EQ(bench.status(bench.call(FetchCall{})), CallStatus::BufferBusy);
+  EXPECT_EQ(bench.status(bench.call(PublishCall{kOne})), CallStatus::BufferBusy);
+}
+
+TEST(AgentFetch, ADecisionOfErrorEndsItAndNeverChanges) {
+  AgentBench bench;
+  bench.start();
+  const CallId id = bench.call(FetchCall{});
+  Decision decision = bench.decide(1, kOne);
+  decision.result = with(CallStatus::GroupMismatch);
+  bench.say(Decided{decision});
+  EXPECT_EQ(bench.status(id), CallStatus::GroupMismatch);
+  bench.say(Decided{bench.decide(1, kOne)});  // replayed as something else
+  EXPECT_EQ(bench.agent.report().decision.result.status, CallStatus::GroupMismatch);
+}
+
+// A fetch of a generation that is over is answered; one that nobody heard of moves on.
+TEST(AgentFetch, AGenerationEnds) {
+  AgentBench bench;
+  bench.start();
+  const CallId id = bench.call(FetchCall{});
+  bench.say(GenerationIs{2});
+  EXPECT_FALSE(bench.status(id));
+  bench.say(FetchDone{1, 1, with(CallStatus::GroupBroken)});
+  EXPECT_EQ(bench.status(id), CallStatus::GroupBroken);
+
+  AgentBench early;
+  early.step(AgentTimePassed{});
+  early.call(FetchCall{});
+  early.welcome(1, 4);
+  ASSERT_EQ(early.heard<AskFetch>().size(), 1U);
+  EXPECT_EQ(early.heard<AskFetch>()[0].generation, 4U);
+  EXPECT_EQ(early.heard<AskFetch>()[0].n, 1U);
+}
+
+TEST(AgentFetch, ADeathInTheGroupStopsWhatRuns) {
+  AgentBench bench;
+  bench.start();
+  bench.run(kOne, 1);
+  bench.say(GenerationIs{2});
+  EXPECT_FALSE(bench.agent.runs());
+  EXPECT_EQ(bench.state(), HoldingState::Complete);
+}
+
+TEST(AgentFetch, AskedTooEarlyItAsksAgain) {
+  AgentBench bench;
+  const CallId lost = bench.call(FetchCall{}, seconds(1));
+  bench.pass(seconds(1));
+  EXPECT_EQ(bench.status(lost), CallStatus::CoordinatorUnreachable);
+  bench.welcome();
+  // Generation 0 is over: numbers start anew.
+  bench.call(FetchCall{});
+  bench.say(FetchDone{1, 1, with(CallStatus::Cancelled)});
+  bench.call(FetchCall{});
+  ASSERT_EQ(bench.heard<AskFetch>().size(), 2U);
+  bench.say(FetchDone{1, 1, with(CallStatus::Cancelled)});
+  EXPECT_EQ(bench.heard<AskFetch>().size(), 3U);
+}
+
+TEST(AgentFetch, SupersededItGoesOnByItself) {
+  AgentBench bench;
+  bench.start();
+  const auto transfer = bench_transfer(1, kOne);
+  const FetchCall latest{std::nullopt, Destination::InPlace, OnNewer::Restart};
+  const CallId id = bench.fetching(transfer, 1, latest);
+  bench.blocks(1, 0, 3);
+  bench.say(Stop{1});
+  bench.say(FetchDone{1, 1, with(CallStatus::Superseded)});
+  EXPECT_FALSE(bench.status(id));
+  ASSERT_EQ(bench.heard<AskFetch>().size(), 2U);
+  EXPECT_EQ(bench.heard<AskFetch>()[1].n, 2U);
+  EXPECT_EQ(bench.heard<AskFetch>()[1].deadline, bench.heard<AskFetch>()[0].deadline);
+  bench.step(TransferIdle{1});
+  EXPECT_FALSE(bench.status(id));
+  bench.say(Clear{kOne, ClearReason::Fetch, OnDeadline::Fail, bench.now + seconds(1)});
+  bench.say(Decided{bench.decide(2, kTwo, latest)});
+  bench.say(Begin{bench_transfer(2, kTwo), Destination::InPlace, {}, {}});
+  bench.blocks(2, 0, kBlocks);
+  bench.step(TransferIdle{2});
+  bench.say(FetchDone{2, 1, with(CallStatus::Ok, kTwo)});
+  EXPECT_EQ(bench.status(id), CallStatus::Ok);
+  EXPECT_EQ(bench.agent.runs(), kTwo);
+}
+
+TEST(AgentFetch, FinishIsNotRestarted) {
+  AgentBench bench;
+  bench.start();
+  const CallId id = bench.call(FetchCall{});
+  bench.say(FetchDone{1, 1, with(CallStatus::Superseded)});
+  EXPECT_EQ(bench.status(id), CallStatus::Superseded);
+}
+
+TEST(AgentFetch, IsCancelled) {
+  AgentBench bench;
+  bench.start();
+  const CallId fetch = bench.call(FetchCall{});
+  const CallId cancel = bench.call(CancelCall{fetch});
+  ASSERT_EQ(bench.heard<AskCancel>().size(), 1U);
+  EXPECT_EQ(bench.heard<AskCancel>()[0].n, 1U);
+  bench.say(FetchDone{1, 1, with(CallStatus::Cancelled)});
+  EXPECT_EQ(bench.status(fetch), CallStatus::Cancelled);
+  EXPECT_EQ(bench.status(cancel), CallStatus::Ok);
+  EXPECT_EQ(bench.status(bench.call(CancelCall{fetch})), CallStatus::Ok);
+}
+
+// --- Filling -------------------------------------------------------------------------------------
+
+TEST(AgentFetch, RunsOnlyWhenTheGroupIsDone) {
+  AgentBench bench;
+  bench.start();
+  const CallId id = bench.fetching(bench_transfer(1, kOne));
+  EXPECT_EQ(bench.last<StartTransfer>().slot, 0U);
+  EXPECT_EQ(bench.state(), HoldingState::Filling);
+  bench.blocks(1, 0, kBlocks);
+  bench.step(TransferFilled{1});
+  EXPECT_EQ(bench.heard<Filled>().size(), 1U);
+  EXPECT_EQ(bench.state(), HoldingState::Complete);
+  EXPECT_FALSE(bench.agent.runs());
+  EXPECT_FALSE(bench.status(id));
+  bench.say(FetchDone{1, 1, with(CallStatus::Ok, kOne)});
+  EXPECT_EQ(bench.agent.runs(), kOne);
+  EXPECT_EQ(bench.last<Runs>().version, kOne);
+  EXPECT_EQ(bench.status(id), CallStatus::Ok);
+}
+
+TEST(AgentFetch, NeverOkWithoutEveryBlock) {
+  AgentBench bench;
+  bench.start();
+  const CallId id = bench.fetching(bench_transfer(1, kOne));
+  bench.blocks(1, 0, kBlocks - 1);
+  bench.step(TransferFilled{1});  // whatever the transfer thinks
+  EXPECT_TRUE(bench.heard<Filled>().empty());
+  bench.say(FetchDone{1, 1, with(CallStatus::Ok, kOne)});
+  bench.step(TransferIdle{1});
+  EXPECT_EQ(bench.status(id), CallStatus::GroupBroken);
+  EXPECT_FALSE(bench.agent.runs());
+}
+
+TEST(AgentFetch, StopsItsReadsBeforeItReturns) {
+  AgentBench bench;
+  bench.start();
+  const CallId id = bench.call(FetchCall{}, seconds(2));
+  bench.say(Decided{bench.decide(1, kOne)});
+  bench.say(Begin{bench_transfer(1, kOne), Destination::InPlace, {}, {}});
+  bench.blocks(1, 2, 4);
+  bench.pass(seconds(2));
+  EXPECT_EQ(bench.commanded<StopTransfer>(), 1U);
+  EXPECT_FALSE(bench.status(id));
+  bench.step(TransferIdle{1});
+  EXPECT_EQ(bench.status(id), CallStatus::DeadlineExceeded);
+  ASSERT_EQ(bench.heard<TransferStopped>().size(), 1U);
+  EXPECT_EQ(bench.heard<TransferStopped>()[0].verified.count(), 2U);
+  // What was verified stays, may be read, and is not fetched again.
+  EXPECT_EQ(bench.state(), HoldingState::Filling);
+  bench.grant(bench_transfer(3, kOne), kReader);
+  EXPECT_EQ(bench.heard<Granted>().back().readers, std::vector{kReader});
+  bench.fetching(bench_transfer(2, kOne), 2);
+  EXPECT_EQ(bench.agent.holdings()[0]->verified.count(), 2U);
+}
+
+TEST(AgentFetch, IsNotFilledWhenNobodyAsked) {
+  AgentBench bench;
+  bench.start();
+  bench.say(Begin{bench_transfer(1, kOne), Destination::InPlace, {}, {}});
+  EXPECT_EQ(bench.commanded<StartTransfer>(), 0U);
+  ASSERT_EQ(bench.heard<TransferStopped>().size(), 1U);
+  EXPECT_EQ(bench.heard<TransferStopped>()[0].plan, 1U);
+  bench.say(Stop{9});  // of a plan that is not here
+  EXPECT_EQ(bench.heard<TransferStopped>().size(), 2U);
+}
+
+TEST(AgentFetch, InPlaceTheOldVersionMustBeGone) {
+  AgentBench bench;
+  bench.start();
+  bench.run(kOne, 1);
+  bench.fetching(bench_transfer(2, kTwo), 2);
+  EXPECT_EQ(bench.heard<TransferStopped>().back().plan, 2U);
+  bench.say(Clear{kOne, ClearReason::Fetch, OnDeadline::Fail, bench.now + seconds(1)});
+  EXPECT_FALSE(bench.agent.runs());
+  EXPECT_TRUE(bench.empty());
+  bench.say(Begin{bench_transfer(3, kTwo), Destination::InPlace, {}, {}});
+  EXPECT_EQ(bench.last<StartTransfer>().transfer->id, 3U);
+  // On failure it is empty, never the old version.
+  bench.say(Stop{3});
+  bench.step(TransferIdle{3});
+  bench.say(FetchDone{2, 1, with(CallStatus::DeadlineExceeded)});
+  EXPECT_TRUE(bench.empty());
+  EXPECT_FALSE(bench.agent.runs());
+}
+
+TEST(AgentFetch, ShadowFillsTheOtherSlotAndSwitches) {
+  AgentBench bench(gpu_card(2));
+  bench.start();
+  const FetchCall shadow{std::nullopt, Destination::Shadow, OnNewer::Finish};
+  bench.run(kOne, 1, 1, shadow);
+  const CallId id = bench.fetching(bench_transfer(2, kTwo), 2, shadow);
+  EXPECT_EQ(bench.last<StartTransfer>().slot, 1U);
+  EXPECT_EQ(bench.agent.runs(), kOne);  // meanwhile
+  bench.blocks(2, 0, kBlocks);
+  bench.step(TransferIdle{2});
+  bench.say(FetchDone{2, 1, with(CallStatus::Ok, kTwo)});
+  EXPECT_EQ(bench.status(id), CallStatus::Ok);
+  EXPECT_EQ(bench.agent.runs(), kTwo);
+  EXPECT_EQ(bench.last<Runs>().slot, 1U);
+  EXPECT_EQ(bench.state(0), HoldingState::Complete);  // may still be read
+  bench.say(Clear{kOne, ClearReason::Fetch, OnDeadline::Fail, bench.now + seconds(1)});
+  bench.fetching(bench_transfer(3, kThree), 3, shadow);
+  EXPECT_EQ(bench.last<StartTransfer>().slot, 0U);
+  EXPECT_EQ(bench.agent.runs(), kTwo);
+}
+
+TEST(AgentFetch, TellsProgressNowAndThenAndOnlyMore) {
+  AgentBench bench;
+  bench.start();
+  bench.fetching(bench_transfer(1, kOne));
+  bench.blocks(1, 0, 1);
+  EXPECT_EQ(bench.heard<Progress>().size(), 1U);
+  bench.blocks(1, 1, 4);
+  EXPECT_EQ(bench.heard<Progress>().size(), 1U);
+  bench.pass(milliseconds(99));
+  EXPECT_EQ(bench.heard<Progress>().size(), 1U);
+  bench.pass(milliseconds(1));
+  ASSERT_EQ(bench.heard<Progress>().size(), 2U);
+  EXPECT_EQ(bench.heard<Progress>()[1].verified.count(), 4U);
+  bench.pass(seconds(1));
+  EXPECT_EQ(bench.heard<Progress>().size(), 2U);  // nothing new
+  bench.say(Tell{kOne});
+  EXPECT_TRUE(bench.heard<Progress>().back().told);
+  EXPECT_EQ(bench.heard<Progress>().back().plan, 1U);
+  bench.say(Tell{kTwo});
+  EXPECT_TRUE(bench.heard<Progress>().back().verified.none());
+}
+
+TEST(AgentFetch, ChangesAndOrphansReachTheRightPlace) {
+  AgentBench bench;
+  bench.start();
+  bench.fetching(bench_transfer(1, kOne));
+  bench.step(TransferWantsParent{1, StripeId(0U), 3, WorkerId(0U), FailureKind::ReadFailed});
+  bench.step(TransferSwitched{1, StripeId(0U), WorkerId(0U), WorkerId(3U)});
+  bench.step(TransferSlow{1, StripeId(0U), WorkerId(3U)});
+  EXPECT_EQ(bench.heard<ParentWanted>().size(), 1U);
+  EXPECT_EQ(bench.heard<Switched>().size(), 1U);
+  EXPECT_EQ(bench.heard<SourceIsSlow>().size(), 1U);
+  EXPECT_EQ(bench.agent.report().transfers[0].edges[0].parent, WorkerId(3U));
+  // A new coordinator hears again that the stripe has no parent.
+  bench.step(FromCoordinator{UnknownSession{0, 1}});
+  bench.messages.clear();
+  bench.welcome(2);
+  EXPECT_EQ(bench.heard<ParentWanted>().size(), 1U);
+  LiveEdge edge;
+  edge.stripe = StripeId(0U);
+  edge.child = kSelf;
+  edge.parent = WorkerId(2U);
+  bench.say(Change{1, {StripeId(0U)}, {edge}, {}});
+  EXPECT_EQ(bench.last<ChangeTransfer>().edges.size(), 1U);
+  EXPECT_EQ(bench.agent.report().transfers[0].edges, std::vector{edge});
+  bench.step(FromCoordinator{UnknownSession{0, 1}});
+  bench.messages.clear();
+  bench.welcome(3);
+  EXPECT_TRUE(bench.heard<ParentWanted>().empty());
+}
+
+// Who is in the middle of a chain tells its children until they are done.
+TEST(AgentFetch, AFilledTransferLastsAsLongAsItsChildren) {
+  AgentBench bench;
+  bench.start();
+  const auto transfer = bench_transfer(1, kOne);
+  bench.fetching(transfer);
+  bench.grant(transfer, kReader);
+  bench.blocks(1, 0, kBlocks);
+  EXPECT_EQ(bench.commanded<StopTransfer>(), 0U);
+  bench.say(EndReads{{{kReader, 1, kOne, 1}}});
+  bench.step(ReaderRevoked{kReader, kOne});
+  EXPECT_EQ(bench.commanded<StopTransfer>(), 1U);
+  bench.step(TransferIdle{1});
+  EXPECT_EQ(bench.agent.open_transfers(), 0U);
+}
+
+// --- Grants --------------------------------------------------------------------------------------
+
+TEST(AgentGrants, AreThereBeforeTheReaderMayStart) {
+  AgentBench bench;
+  bench.start();
+  bench.publish(kOne);
+  bench.say(GrantReads{bench_transfer(1, kOne), {{kReader, 1, {}}, {WorkerId(3U), 1, {}}}});
+  EXPECT_EQ(bench.commanded<AllowReader>(), 2U);
+  EXPECT_EQ(bench.agent.grants().size(), 2U);
+  bench.allowed(kReader, 1, kOne, 1);
+  EXPECT_TRUE(bench.heard<Granted>().empty());
+  bench.step(ReaderAllowed{{WorkerId(3U), 1, kOne, 1}, {}});  // the transport refuses
+  ASSERT_EQ(bench.heard<Granted>().size(), 1U);
+  EXPECT_EQ(bench.heard<Granted>()[0].readers, std::vector{kReader});
+  EXPECT_EQ(bench.heard<Granted>()[0].access.size(), 1U);
+  EXPECT_EQ(bench.heard<Granted>()[0].refused, std::vector{WorkerId(3U)});
+}
+
+TEST(AgentGrants, AreRefusedForWhatIsNotHere) {
+  AgentBench bench;
+  bench.start();
+  bench.publish(kOne);
+  bench.say(GrantReads{bench_transfer(1, kTwo), {{kReader, 1, {}}}});
+  EXPECT_EQ(bench.heard<Granted>().back().refused, std::vector{kReader});
+  auto other = std::make_shared<PlannedTransfer>(*bench_transfer(2, kOne));
+  other->root = {9, 9};
+  bench.say(GrantReads{other, {{kReader, 1, {}}}});
+  EXPECT_EQ(bench.heard<Granted>().back().refused, std::vector{kReader});
+  bench.say(GrantReads{bench_transfer(3, kOne), {{kSelf, 1, {}}}});
+  EXPECT_EQ(bench.heard<Granted>().back().refused, std::vector{kSelf});
+  EXPECT_EQ(bench.commanded<AllowReader>(), 0U);
+}
+
+TEST(AgentGrants, TheEarlierSelfOfAReaderIsCutOffFirst) {
+  AgentBench bench;
+  bench.start();
+  bench.publish(kOne);
+  bench.grant(bench_transfer(1, kOne), kReader, 2);
+  bench.say(GrantReads{bench_transfer(2, kOne), {{kReader, 1, {}}}});
+  EXPECT_EQ(bench.heard<Granted>().back().refused, std::vector{kReader});  // dead already
+  bench.say(GrantReads{bench_transfer(3, kOne), {{kReader, 3, {}}}});
+  EXPECT_EQ(bench.commanded<RevokeReader>(), 1U);
+  EXPECT_EQ(bench.commanded<AllowReader>(), 1U);  // not before the revocation is confirmed
+  bench.step(ReaderRevoked{kReader, kOne});
+  EXPECT_EQ(bench.commanded<AllowReader>(), 2U);
+  bench.allowed(kReader, 3, kOne, 3);
+  EXPECT_EQ(bench.heard<Granted>().back().plan, 3U);
+  EXPECT_EQ(bench.heard<Granted>().back().readers, std::vector{kReader});
+  EXPECT_EQ(bench.agent.grants().size(), 1U);
+}
+
+TEST(AgentGrants, WaitForARevocationOfTheSameReader) {
+  AgentBench bench;
+  bench.start();
+  bench.publish(kOne);
+  bench.grant(bench_transfer(1, kOne), kReader);
+  bench.say(EndReads{{{kReader, 1, kOne, 1}}});
+  bench.say(GrantReads{bench_transfer(2, kOne), {{kReader, 1, {}}}});
+  EXPECT_EQ(bench.commanded<AllowReader>(), 1U);
+  bench.step(ReaderRevoked{kReader, kOne});
+  EXPECT_EQ(bench.heard<GrantsGone>().size(), 1U);
+  EXPECT_EQ(bench.commanded<AllowReader>(), 2U);
+}
+
+// The transport knows a reader by its version alone: it is cut off with its last grant.
+TEST(AgentGrants, OneOfTwoPlansEndsWithoutCuttingTheOther) {
+  AgentBench bench;
+  bench.start();
+  bench.publish(kOne);
+  bench.grant(bench_transfer(1, kOne), kReader);
+  bench.grant(bench_transfer(2, kOne), kReader);
+  bench.say(EndReads{{{kReader, 1, kOne, 1}}});
+  EXPECT_EQ(bench.commanded<RevokeReader>(), 0U);
+  EXPECT_EQ(bench.heard<GrantsGone>().size(), 1U);
+  bench.say(EndReads{{{kReader, 1, kOne, 2}, {WorkerId(3U), 1, kOne, 2}}});
+  EXPECT_EQ(bench.commanded<RevokeReader>(), 1U);
+  EXPECT_EQ(bench.heard<GrantsGone>().size(), 2U);  // of what was not there
+  bench.step(ReaderRevoked{kReader, kOne});
+  EXPECT_EQ(bench.heard<GrantsGone>().size(), 3U);
+  EXPECT_TRUE(bench.agent.grants().empty());
+}
+
+// All sources of a plan are asked at once: those in the middle before they begin themselves.
+TEST(AgentGrants, AreGivenByWhoIsYetToBegin) {
+  AgentBench bench;
+  bench.start();
+  const auto transfer = bench_transfer(1, kOne);
+  bench.call(FetchCall{});
+  bench.say(GrantReads{transfer, {{kReader, 1, {}}}});
+  EXPECT_EQ(bench.heard<Granted>().back().refused.size(), 1U);  // not decided
+  bench.say(Decided{bench.decide(1, kOne)});
+  bench.grant(transfer, kReader);
+  EXPECT_EQ(bench.heard<Granted>().back().readers.size(), 1U);
+  EXPECT_EQ(bench.state(), HoldingState::Filling);
+  EXPECT_TRUE(bench.agent.holdings()[0]->verified.none());
+  // The plan is given up before it began: nothing stays.
+  bench.say(EndReads{{{kReader, 1, kOne, 1}}});
+  bench.step(ReaderRevoked{kReader, kOne});
+  EXPECT_TRUE(bench.empty());
+}
+
+TEST(AgentGrants, ChildrenOfAHolderAreAdded) {
+  AgentBench bench;
+  bench.start();
+  bench.publish(kOne);
+  LiveEdge edge;
+  edge.stripe = StripeId(0U);
+  edge.child = kReader;
+  edge.parent = kSelf;
+  bench.say(GrantReads{bench_transfer(1, kOne), {{kReader, 1, {edge}}}});
+  bench.allowed(kReader, 1, kOne, 1);
+  ASSERT_EQ(bench.commanded<AddChildren>(), 1U);
+  EXPECT_EQ(bench.last<AddChildren>().edges, std::vector{edge});
+  bench.say(EndReads{{{kReader, 1, kOne, 1}}});
+  bench.step(ReaderRevoked{kReader, kOne});
+  EXPECT_EQ(bench.last<StopTransfer>().plan, 1U);
+}
+
+TEST(AgentNotes, AreKeptForTheNextCoordinator) {
+  AgentBench bench;
+  bench.start();
+  bench.publish(kOne);
+  bench.say(Note{kOne, true, {2, Level::Rack}});
+  EXPECT_TRUE(bench.agent.report().holdings[0].withdrawn);
+  EXPECT_EQ(bench.agent.report().holdings[0].retention, (Retention{2, Level::Rack}));
+}
+
+// --- Host memory ---------------------------------------------------------------------------------
+
+TEST(AgentHostMemory, AllocatesWithinItsBudgetAndFrees) {
+  AgentBench bench(host_card(kBlocks * 1000 + 500));
+  bench.start(1, 0);
+  bench.say(Begin{bench_transfer(1, kOne, kWholeModel), Destination::InPlace, {}, {}});
+  EXPECT_EQ(bench.last<AllocateSlot>().bytes, Bytes(kBlocks * 1000));
+  bench.blocks(1, 0, kBlocks);
+  bench.step(TransferFilled{1});
+  bench.step(TransferIdle{1});
+  EXPECT_EQ(bench.heard<Filled>().size(), 1U);
+  bench.say(Begin{bench_transfer(2, kTwo, kWholeModel), Destination::InPlace, {}, {}});
+  EXPECT_EQ(bench.heard<TransferStopped>().back().plan, 2U);  // it does not fit
+  EXPECT_EQ(bench.commanded<AllocateSlot>(), 1U);
+  bench.say(Clear{kOne, ClearReason::Forget, OnDeadline::Revoke, bench.now + seconds(1)});
+  EXPECT_EQ(bench.commanded<FreeSlot>(), 1U);
+  bench.say(Begin{bench_transfer(3, kTwo, kWholeModel), Destination::InPlace, {}, {}});
+  EXPECT_EQ(bench.last<StartTransfer>().transfer->id, 3U);
+}
+
+TEST(AgentHostMemory, HasNoCallsOfAGroup) {
+  AgentBench bench(host_card(1));
+  bench.start(1, 0);
+  EXPECT_EQ(bench.status(bench.call(FetchCall{})), CallStatus::GroupMismatch);
+  EXPECT_EQ(bench.status(bench.call(PublishCall{kOne})), CallStatus::BufferBusy);
+}
+
+// --- Memory --------------------------------------------------------------------------------------
+
+TEST(AgentMemory, TakesLessThan4KiBBesideBitmaps) {
+  AgentBench bench(gpu_card(2));
+  bench.start();
+  const FetchCall shadow{std::nullopt, Destination::Shadow, OnNewer::Finish};
+  bench.run(kOne, 1, 1, shadow);
+  const auto transfer = bench_transfer(2, kTwo);
+  bench.fetching(transfer, 2, shadow);
+  for (std::uint32_t plan = 3; plan < 7; ++plan) {
+    bench.grant(bench_transfer(plan, kOne), kReader);
+    bench.grant(bench_transfer(plan, kOne), WorkerId(3U));
+  }
+  bench.call(RetainCall{kOne, 1, Level::Host});
+  bench.blocks(2, 0, 4);
+  std::size_t bitmaps = 0;
+  for (const auto& holding : bench.agent.holdings()) {
+    if (holding) bitmaps += holding->verified.words().size_bytes();
+  }
+  const std::size_t bytes = bench.agent.memory_bytes() - bitmaps;
+  RecordProperty("bytes", static_cast<int>(bytes));
+  std::printf("an agent with two versions, eight readers and a transfer: %zu bytes\n", bytes);
+  EXPECT_LE(bytes, 4096U);
+}
+
+}  // namespace
+}  // namespace holdfast::testing
