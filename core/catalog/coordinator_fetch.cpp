@@ -142,6 +142,10 @@ void Coordinator::State::advance(GroupId id) {
     const Holder* holder = holder_of(member, key);
     if (holder != nullptr && holder->verified.all() && !holder->hidden) continue;
     missing = true;
+    if (holder != nullptr && holder->hidden) {  // the member is giving up the very version
+      clearing = true;
+      continue;
+    }
     const std::optional<Version> victim = victim_of(member, group);
     if (!victim) continue;
     const VersionKey old{group.space, *victim};

@@ -166,7 +166,6 @@ struct Coordinator::State {
     std::shared_ptr<const Demand> demand;
     std::shared_ptr<const Plan> plan;  // as it is now
     TransferRef ref;                   // null while it is planned
-    Destination destination = Destination::InPlace;
     Time asked;  // when the plan was asked for
     std::map<WorkerId, Reader> readers;
     std::set<WorkerId> wanted;  // receivers while it is planned

@@ -35,13 +35,11 @@ void Coordinator::State::gather(VersionKey key) {
   version->gather_at = Time::never();
   if (!fetchable(*version) && version->offloads.empty()) return;
   std::map<WorkerId, BlockSet> wants;
-  Destination destination = Destination::InPlace;
   const std::set<GroupId> waiting =
       fetchable(*version) ? std::exchange(version->waiting, {}) : std::set<GroupId>{};
   for (const GroupId id : waiting) {
     Group& group = groups[id.index()];
     group.phase = Phase::Filling;
-    destination = group.call.destination;
     for (std::uint32_t rank = 0; rank < group.members.size(); ++rank) {
       const WorkerId member = group.members[rank];
       const Holder* holder = holder_of(member, key);
@@ -60,7 +58,6 @@ void Coordinator::State::gather(VersionKey key) {
   const PlanNumber id = (epoch << 32U) | next_plan++;
   Transfer transfer;
   transfer.version = key;
-  transfer.destination = destination;
   transfer.asked = now;
   try {
     transfer.demand = demand_for(key, wants);
@@ -308,7 +305,10 @@ void Coordinator::State::start_if_granted(PlanNumber id, Transfer& transfer, Wor
     reader.phase = ReaderPhase::Begun;
     std::vector<LiveEdge> edges;
     for (const auto& [stripe, edge] : reader.edges) edges.push_back(edge);
-    send(worker, Begin{transfer.ref, transfer.destination, std::move(access), std::move(edges)});
+    const WorkerCard& card = workers[worker.index()].card;
+    const Destination destination =
+        card.host_memory ? Destination::Shadow : groups[card.group.index()].call.destination;
+    send(worker, Begin{transfer.ref, destination, std::move(access), std::move(edges)});
   } else if (!reader.untold.empty()) {
     Change change;
     change.plan = id;
