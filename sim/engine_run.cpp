@@ -182,8 +182,6 @@ void Run::count_wanted() {
 
 void Run::give(const Order& order) {
   const Assignment& work = order.assignment;
-  network_.add_path({demand_.workers[work.parent.index()].node,
-                     demand_.workers[order.reader.index()].node, work.path});
   engines_[order.reader.index()].assign(work);
   network_.wake_at(order.reader, network_.now());
   if (work.parent_has_all) return;

@@ -54,6 +54,12 @@ Bytes FairFlows::cancel(FlowId id) {
   return Bytes(flow.bytes - std::min(flow.bytes, left));
 }
 
+// In effect at once, whatever the step: no link carries more than it can.
+void FairFlows::set_capacity(std::uint32_t link, Rate capacity) {
+  rates_.set_capacity(link, per_picosecond(capacity));
+  settle_at_ = now_;
+}
+
 // From now on; its end moves accordingly.
 void FairFlows::set_rate(FlowId id, double rate) {
   Flow& flow = flows_[id];

@@ -33,6 +33,7 @@ class FairFlows {
   [[nodiscard]] Time now() const { return now_; }
   void start(FlowId id, std::span<const std::uint32_t> links, Bytes bytes, std::optional<Rate> cap);
   Bytes cancel(FlowId id);
+  void set_capacity(std::uint32_t link, Rate capacity);
   [[nodiscard]] std::size_t live() const { return rates_.live(); }
   void wake_at(Time at) { wake_ = at; }
   // Ends when stopped, or when no flow runs and no time to wake is set.

@@ -60,6 +60,17 @@ void FairRates::remove(std::uint32_t number) {
   --live_;
 }
 
+// All of its flows come into the region: where it has become narrower nobody may be content with
+// it, and where it has become wider who was is not any more.
+void FairRates::set_capacity(std::uint32_t number, double capacity) {
+  Link& link = links_[number];
+  link.capacity = capacity;
+  touch(number);
+  for (const User& user : link.users) {
+    if (!flows_[user.flow].in_region) take(user.flow);
+  }
+}
+
 void FairRates::measure(Link& link) const {
   double load = 0;
   link.top = 0;

@@ -34,6 +34,9 @@ class FairRates {
   // Precondition: the flow is live. O(links).
   void remove(std::uint32_t flow);
 
+  // Precondition: capacity above zero. O(flows on the link).
+  void set_capacity(std::uint32_t link, double capacity);
+
   // Makes the rates fair again; the flows whose rate has changed, new ones included, in an order
   // without meaning. O(flows on the links of the region x log), for each time that it grows.
   std::span<const std::uint32_t> settle();

@@ -86,10 +86,12 @@ FlowDriver best_flow_driver() {
 }
 
 struct FlowNetwork::Impl {
+  static constexpr double kNoCap = -1.0;
   struct Flow {
     kernel::resource::Action* action = nullptr;
     s4u::CommPtr comm;  // DirectComm
     std::uint64_t bytes = 0;
+    double cap = kNoCap;
   };
   struct Retired {
     s4u::CommPtr comm;
@@ -104,6 +106,7 @@ struct FlowNetwork::Impl {
   s4u::Host* to = nullptr;
   kernel::resource::Model* model = nullptr;
   std::vector<kernel::resource::StandardLinkImpl*> links;
+  std::vector<s4u::Link*> handles;                         // the same links
   std::vector<kernel::resource::StandardLinkImpl*> route;  // scratch
   std::function<void(std::span<const FlowId>)> handler;
 
@@ -117,6 +120,7 @@ struct FlowNetwork::Impl {
   kernel::timer::Timer* timer = nullptr;
   Time wake = Time::never();
   Time reached;  // at least: a timer's own time, free of rounding
+  bool capacities_change = false;
   bool instant_due = false;
   bool stopped = false;
   s4u::ActorPtr main;
@@ -142,12 +146,14 @@ void FlowNetwork::Impl::build(std::span<const Rate> capacities) {
   from = zone->create_host("from", {1e9});
   to = zone->create_host("to", {1e9});
   links.reserve(capacities.size());
+  handles.reserve(capacities.size());
   for (std::size_t i = 0; i < capacities.size(); ++i) {
     s4u::Link* link = zone->create_link(std::to_string(i),
                                         {static_cast<double>(capacities[i].bytes_per_second())});
     link->set_latency(0.0);
     link->seal();
     links.push_back(link->get_impl());
+    handles.push_back(link);
   }
   zone->seal();
   for (kernel::resource::Model* candidate : engine->get_all_models()) {
@@ -225,6 +231,8 @@ void FlowNetwork::Impl::start(FlowId id, double cap) {
     flow.action = &model->get_started_action_set()->back();
     if (cap > 0) flow.action->set_bound(cap);
   }
+  flow.cap = cap;
+  if (capacities_change) flow.action->set_bound(cap);
   by_action.emplace(flow.action, id);
 }
 
@@ -264,7 +272,7 @@ void FlowNetwork::start(FlowId id, std::span<const std::uint32_t> links, Bytes b
   impl.flows[id].bytes = bytes.count();
   impl.route.clear();
   for (const std::uint32_t link : links) impl.route.push_back(impl.links[link]);
-  const double rate = cap ? static_cast<double>(cap->bytes_per_second()) : -1.0;
+  const double rate = cap ? static_cast<double>(cap->bytes_per_second()) : Impl::kNoCap;
   kernel::actor::simcall_answered([&] { impl.start(id, rate); });
 }
 
@@ -292,6 +300,25 @@ Bytes FlowNetwork::cancel(FlowId id) {
   impl.schedule_instant();
   const auto remaining = static_cast<std::uint64_t>(std::llround(std::max(left, 0.0)));
   return Bytes(flow.bytes - std::min(flow.bytes, remaining));
+}
+
+void FlowNetwork::set_capacity(std::uint32_t link, Rate capacity) {
+  if (impl_->own) {
+    impl_->own->set_capacity(link, capacity);
+    return;
+  }
+  Impl& impl = *impl_;
+  impl.handles[link]->set_bandwidth(static_cast<double>(capacity.bytes_per_second()));
+  if (!impl.capacities_change) {
+    // SimGrid bounds a flow by what its narrowest link has when it starts.
+    impl.capacities_change = true;
+    kernel::actor::simcall_answered([&impl] {
+      for (Impl::Flow& flow : impl.flows) {
+        if (flow.action != nullptr) flow.action->set_bound(flow.cap);
+      }
+    });
+  }
+  impl.schedule_instant();
 }
 
 std::size_t FlowNetwork::live() const {

@@ -64,6 +64,8 @@ class FlowNetwork {
   void start(FlowId id, std::span<const std::uint32_t> links, Bytes bytes, std::optional<Rate> cap);
   // Ends a live flow at once; it is not reported as ended. Returns what it has moved.
   Bytes cancel(FlowId id);
+  // From now on, for the flows that run as well. Precondition: above zero.
+  void set_capacity(std::uint32_t link, Rate capacity);
   [[nodiscard]] std::size_t live() const;
   // The step, once it is in use; else zero.
   [[nodiscard]] Time step_used() const;

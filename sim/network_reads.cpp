@@ -36,26 +36,54 @@ PeerId SimNetwork::State::open(WorkerId owner, const Endpoint& endpoint) {
   PeerState peer;
   peer.owner = owner;
   peer.other = endpoint.worker;
-  const auto exact = routes.find(path);
+  const auto exact = routes.has_all_links() ? routes.add(path) : routes.find(path);
   peer.route = exact ? *exact : routes.find_for_messages(path);
   const RouteTable::Entry& entry = routes.entry(peer.route);
   peer.carries_data = exact && entry.count != 0;
   peer.latency = entry.latency;
   peer.jitter_key = jitter.connection(owner, endpoint.worker, endpoint.path);
-  const auto number = static_cast<std::uint32_t>(peers.size());
-  peers.push_back(peer);
+  if (free_peers.empty()) {
+    free_peers.push_back(static_cast<std::uint32_t>(peers.size()));
+    peers.emplace_back();
+  }
+  const std::uint32_t number = free_peers.back();
+  free_peers.pop_back();
+  peers[number] = peer;
   workers[owner.index()].peers.push_back(number);
+  workers[endpoint.worker.index()].readers.push_back(number);
   if (!entry.up || !workers[endpoint.worker.index()].alive) {
-    add(flows.now() + peer.latency, EventKind::Lost, number);
+    peers[number].dead = true;
+    lose_later(number);
+  } else {
+    look_at_way(number);
   }
   return PeerId(number);
 }
 
+// Its number is free. What is on its way over it finds nobody.
+void SimNetwork::State::release(std::uint32_t number) {
+  PeerState& peer = peers[number];
+  while (peers[number].first != kNone) abort(peers[number].first, ReadStatus::Cancelled);
+  const auto erase = [number](std::vector<std::uint32_t>& list) {
+    const auto at = std::find(list.begin(), list.end(), number);
+    *at = list.back();
+    list.pop_back();
+  };
+  erase(workers[peer.owner.index()].peers);
+  erase(workers[peer.other.index()].readers);
+  peer.open = false;
+  peer.in_use = false;
+  peer.lost_at = Time::never();
+  free_peers.push_back(number);
+}
+
 void SimNetwork::State::close(WorkerId owner, PeerId id) {
-  if (!id.valid() || id.index() >= peers.size() || peers[id.index()].owner != owner) return;
+  if (!id.valid() || id.index() >= peers.size()) return;
+  const PeerState& peer = peers[id.index()];
+  if (peer.owner != owner || !peer.in_use) return;
   now = flows.now();
   peers[id.index()].open = false;
-  while (peers[id.index()].first != kNone) abort(peers[id.index()].first, ReadStatus::Cancelled);
+  release(id.value());
 }
 
 Access SimNetwork::State::allow(WorkerId source, WorkerId reader, Version version,
@@ -88,19 +116,17 @@ void SimNetwork::State::revoke(WorkerId source, WorkerId reader, Version version
   for (Grant& grant : grants) {
     if (grant.reader == reader && grant.version == version) grant.revoked = true;
   }
-  for (std::uint32_t r = 0; r < reads.size(); ++r) {
-    OpenRead& read = reads[r];
-    if (read.state != ReadState::Flowing && read.state != ReadState::Queued) continue;
-    const PeerState& peer = peers[read.peer];
-    if (peer.other != source || read.grant == kNone || !grants[read.grant].revoked) continue;
-    if (read.state == ReadState::Flowing) {
-      cut_flow(r);
+  for (const std::uint32_t p : workers[source.index()].readers) {
+    if (peers[p].owner != reader) continue;
+    for (std::uint32_t r = peers[p].first; r != kNone; r = reads[r].next) {
+      OpenRead& read = reads[r];
+      if (read.state != ReadState::Flowing && read.state != ReadState::Queued) continue;
+      if (read.grant == kNone || !grants[read.grant].revoked) continue;
+      if (read.state == ReadState::Flowing) cut_flow(r);
+      read.status = ReadStatus::AccessDenied;
+      arrive_later(r);
     }
-    read.status = ReadStatus::AccessDenied;
-    arrive_later(r);
-  }
-  for (std::uint32_t p = 0; p < peers.size(); ++p) {
-    if (peers[p].other == source && peers[p].owner == reader) serve(p);
+    serve(p);
   }
   tell(source, Revoked{reader, version});
   add(now, EventKind::Wake, source.value());  // in an actor nothing else makes this instant happen
@@ -129,6 +155,8 @@ Posted SimNetwork::State::read(WorkerId owner, const ReadRequest& request) {
   read.status = ReadStatus::Ok;
   read.bytes = Bytes(0);
   read.moved = Bytes(0);
+  read.flow_bytes = Bytes(0);
+  read.flow_done = Bytes(0);
   read.remote_end = 0;
   read.first_offset = request.pieces.empty() ? 0 : request.pieces.front().remote_offset;
   read.deadline = request.deadline;
@@ -156,6 +184,7 @@ void SimNetwork::State::request_arrives(std::uint32_t number) {
     finish(number, ReadStatus::OutOfRange);
     return;
   }
+  if (peers[p].dead) return;  // the reader hears of it with the loss
   const WorkerState& source = workers[peers[p].other.index()];
   if (read.grant == kNone || source.grants[read.grant].revoked) {
     read.status = ReadStatus::AccessDenied;
@@ -174,11 +203,11 @@ void SimNetwork::State::request_arrives(std::uint32_t number) {
 // Starts the next read of the peer if none flows and its request has come.
 void SimNetwork::State::serve(std::uint32_t p) {
   const PeerState& peer = peers[p];
-  if (peer.flowing != kNone || !peer.open || !workers[peer.other.index()].alive) return;
+  if (peer.flowing != kNone || !peer.open || peer.dead || peer.blocked) return;
   for (std::uint32_t number = peer.first; number != kNone; number = reads[number].next) {
     if (reads[number].state == ReadState::Arriving) continue;
     if (reads[number].state != ReadState::Queued) return;
-    if (reads[number].bytes != Bytes(0)) {
+    if (reads[number].moved != reads[number].bytes) {
       start_flow(number);
       return;
     }
@@ -192,15 +221,20 @@ void SimNetwork::State::start_flow(std::uint32_t number) {
   read.state = ReadState::Flowing;
   read.flow_start = now;
   peer.flowing = number;
-  read.flow_bytes = jitter.amount(read.bytes, peer.jitter_key, read.first_offset);
-  flows.start(number, routes.flow_links(peer.route), read.flow_bytes,
-              routes.entry(peer.route).stream_cap);
+  if (read.flow_bytes == Bytes(0)) {
+    read.flow_bytes = jitter.amount(read.bytes, peer.jitter_key, read.first_offset);
+  }
+  // Jitter may have carried all of it before the last byte counts.
+  const Bytes left = std::max(read.flow_bytes - read.flow_done, Bytes(1));
+  flows.start(number, routes.flow_links(peer.route), left, routes.entry(peer.route).stream_cap);
 }
 
 void SimNetwork::State::cut_flow(std::uint32_t number) {
   OpenRead& read = reads[number];
-  read.moved = payload_of(read.bytes, flows.cancel(number), read.flow_bytes);
-  account(read, read.moved);
+  read.flow_done = std::min(read.flow_done + flows.cancel(number), read.flow_bytes);
+  const Bytes moved_now = payload_of(read.bytes, read.flow_done, read.flow_bytes);
+  account(read, moved_now - read.moved);
+  read.moved = moved_now;
   peers[read.peer].flowing = kNone;
 }
 
@@ -208,8 +242,8 @@ void SimNetwork::State::flow_ended(std::uint32_t number) {
   OpenRead& read = reads[number];
   if (read.state != ReadState::Flowing) return;
   const std::uint32_t p = read.peer;
+  account(read, read.bytes - read.moved);
   read.moved = read.bytes;
-  account(read, read.bytes);
   peers[p].flowing = kNone;
   arrive_later(number);
   serve(p);
@@ -292,6 +326,7 @@ bool SimNetwork::State::send(WorkerId owner, PeerId id, std::span<const std::byt
   if (!id.valid() || id.index() >= peers.size()) return false;
   const PeerState& peer = peers[id.index()];
   if (peer.owner != owner || !peer.open) return false;
+  if (peer.dead || !carries(owner, peer.other, peer.route)) return true;
   if (free_parcels.empty()) {
     free_parcels.push_back(static_cast<std::uint32_t>(parcels.size()));
     parcels.emplace_back();
@@ -300,6 +335,8 @@ bool SimNetwork::State::send(WorkerId owner, PeerId id, std::span<const std::byt
   free_parcels.pop_back();
   parcels[number].from = owner;
   parcels[number].to = peer.other;
+  parcels[number].route = peer.route;
+  parcels[number].life = workers[peer.other.index()].life;
   parcels[number].payload.assign(payload.begin(), payload.end());
   add(flows.now() + peer.latency, EventKind::Message, number);
   return true;
@@ -310,28 +347,6 @@ void SimNetwork::State::peer_lost(std::uint32_t p) {
   peers[p].open = false;
   while (peers[p].first != kNone) abort(peers[p].first, ReadStatus::PeerGone);
   tell(peers[p].owner, PeerLost{PeerId(p), peers[p].other});
-}
-
-void SimNetwork::State::kill(WorkerId worker) {
-  now = flows.now();
-  workers[worker.index()].alive = false;
-  if (with_actors) flows.kill(worker.index());
-  for (std::uint32_t p = 0; p < peers.size(); ++p) {
-    PeerState& peer = peers[p];
-    if (peer.owner == worker) {
-      peer.open = false;
-      while (peers[p].first != kNone) abort(peers[p].first, ReadStatus::PeerGone);
-    } else if (peer.other == worker && peer.open) {
-      if (peer.flowing != kNone) {
-        // Its bytes stop coming now; the reader hears of it with the loss.
-        const std::uint32_t number = peer.flowing;
-        cut_flow(number);
-        reads[number].state = ReadState::Requested;
-      }
-      peer.carries_data = false;
-      add(now + peer.latency, EventKind::Lost, p);
-    }
-  }
 }
 
 }  // namespace holdfast::sim

@@ -39,6 +39,7 @@ struct OpenRead {
   Bytes bytes;
   Bytes moved;
   Bytes flow_bytes;                // what its flow carries: bytes, as jitter has it
+  Bytes flow_done;                 // of them, before its way was closed
   std::uint64_t first_offset = 0;  // of its first remote byte
   std::uint64_t remote_end = 0;    // end of the last remote byte; all ones: wraps around
   Time deadline;
@@ -50,7 +51,10 @@ struct PeerState {
   WorkerId other;
   std::uint32_t route = kNone;
   bool carries_data = false;
-  bool open = true;
+  bool in_use = true;           // until it is closed; then its number is given to another
+  bool open = true;             // until it is closed or lost
+  bool dead = false;            // its other end is gone for good
+  bool blocked = false;         // its way is closed
   std::uint32_t first = kNone;  // reads in the order of their posts
   std::uint32_t last = kNone;
   std::uint32_t flowing = kNone;  // the read that is being served
@@ -58,6 +62,7 @@ struct PeerState {
   std::uint64_t jitter_key = 0;
   Time latency;
   Time deadline_at = Time::never();  // when its deadlines are looked at next
+  Time lost_at = Time::never();      // unless its way opens before
 };
 
 enum class EventKind : std::uint8_t {
@@ -65,7 +70,7 @@ enum class EventKind : std::uint8_t {
   Arrival,   // a: read, b: use. The data, or the refusal, arrives
   Deadline,  // a: peer
   Message,   // a: parcel
-  JobDone,   // a: worker, b: job
+  JobDone,   // a: worker, b: job, of that life
   Wake,      // a: worker
   Call,      // a: call
   Lost,      // a: peer
@@ -76,6 +81,7 @@ struct Event {
   std::uint64_t order = 0;  // events of one instant happen in the order in which they were made
   std::uint64_t b = 0;
   std::uint32_t a = 0;
+  std::uint16_t life = 0;  // of the worker
   EventKind kind = EventKind::Wake;
   friend bool operator>(const Event& x, const Event& y) {
     return x.at != y.at ? x.at > y.at : x.order > y.order;
@@ -85,6 +91,8 @@ struct Event {
 struct Parcel {
   WorkerId from;
   WorkerId to;
+  std::uint32_t route = kNone;
+  std::uint16_t life = 0;  // of the receiver
   std::vector<std::byte> payload;
 };
 
@@ -98,7 +106,11 @@ struct WorkerState {
   std::unique_ptr<SimMemory> memory;
   std::vector<Bytes> regions;
   std::vector<Grant> grants;
-  std::vector<std::uint32_t> peers;
+  std::vector<std::uint32_t> peers;    // whose owner it is
+  std::vector<std::uint32_t> readers;  // peers whose other end it is
+  std::uint64_t cut_from = 0;          // bit by CutId: it is one of those who reach nobody
+  std::uint64_t cut_to = 0;            // whom nobody reaches
+  std::uint16_t life = 0;
   std::vector<TransportEvent> events;  // from `taken` on
   std::size_t taken = 0;
   std::vector<JobDone> jobs;  // from `jobs_taken` on
@@ -147,7 +159,17 @@ struct SimNetwork::State {
   void look_at_deadlines(std::uint32_t peer);
   void watch_deadline(std::uint32_t peer, Time deadline);
   void peer_lost(std::uint32_t peer);
+  void release(std::uint32_t peer);
   void kill(WorkerId worker);
+  void restart(WorkerId worker);
+  void limit(std::span<const LinkShare> links);
+  CutId cut(std::span<const WorkerId> from, std::span<const WorkerId> to);
+  void heal(CutId cut);
+  [[nodiscard]] bool carries(WorkerId from, WorkerId to, std::uint32_t route) const;
+  void lose_later(std::uint32_t peer);
+  // Stops or takes up what goes over the peer, as its way is now.
+  void look_at_way(std::uint32_t peer);
+  void look_at_ways();
   void tell(WorkerId worker, TransportEvent event);
   void make_ready(std::uint32_t worker);
   void wake_at(std::uint32_t worker, Time at);
@@ -161,6 +183,11 @@ struct SimNetwork::State {
   BlockJitter jitter;
   std::vector<WorkerState> workers;
   std::vector<PeerState> peers;
+  std::vector<std::uint32_t> free_peers;
+  std::vector<bool> down;  // by link
+  std::uint64_t cuts = 0;  // bit by CutId: in force
+  std::size_t links_down = 0;
+  Time detection;
   std::vector<OpenRead> reads;
   std::vector<std::uint32_t> free_reads;
   std::vector<Parcel> parcels;

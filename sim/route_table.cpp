@@ -186,12 +186,21 @@ std::uint32_t RouteTable::find_for_messages(const DataPath& path) {
   return at->second;
 }
 
+std::optional<std::uint32_t> RouteTable::find_link(ChannelId channel) const {
+  if (channel.index() >= link_of_channel_.size() || link_of_channel_[channel.index()] == 0) {
+    return std::nullopt;
+  }
+  return link_of_channel_[channel.index()] - 1;
+}
+
+Rate RouteTable::capacity(std::uint32_t link) const {
+  return router_->topology().link(channels_[link].link()).capacity;
+}
+
 std::vector<Rate> RouteTable::capacities() const {
   std::vector<Rate> result;
   result.reserve(channels_.size());
-  for (const ChannelId channel : channels_) {
-    result.push_back(router_->topology().link(channel.link()).capacity);
-  }
+  for (std::uint32_t link = 0; link < channels_.size(); ++link) result.push_back(capacity(link));
   return result;
 }
 

@@ -41,6 +41,7 @@ class RouteTable {
   // Instead of `drop_redundant_links`, before the first `add`, where paths are added while flows
   // run: numbers every channel that is up. Flows then take all links of their paths. O(channels).
   void add_all_links();
+  [[nodiscard]] bool has_all_links() const { return has_all_links_; }
   // For messages, which need the latency alone: the entry of the path or of its reverse (whose
   // links are the other directions of the same ones); one is computed if there is neither, and it
   // may have no links.
@@ -70,6 +71,9 @@ class RouteTable {
   [[nodiscard]] Rate widest_between_hosts() const;
   [[nodiscard]] std::size_t link_count() const { return channels_.size(); }
   [[nodiscard]] ChannelId channel(std::uint32_t link) const { return channels_[link]; }
+  // Nothing for a channel that has no number.
+  [[nodiscard]] std::optional<std::uint32_t> find_link(ChannelId channel) const;
+  [[nodiscard]] Rate capacity(std::uint32_t link) const;
   [[nodiscard]] std::vector<Rate> capacities() const;
 
  private:

@@ -39,7 +39,9 @@ SimNetwork::State::State(const Router& router, std::span<const NodeId> nodes,
       driver(chosen_driver(options, routes, nodes.size())),
       meter(routes.link_count(), meters.bins, meters.expected),
       flows(routes.capacities(), driver, chosen_step(options, routes)),
-      jitter(options.jitter) {
+      jitter(options.jitter),
+      down(routes.link_count()),
+      detection(options.detection) {
   for (std::uint32_t link = 0; link < routes.link_count(); ++link) {
     const LinkKind kind = router.topology().link(routes.channel(link).link()).kind;
     if (meters.single_bin_inside_hosts && kind != LinkKind::Fabric && kind != LinkKind::Wan) {
@@ -61,7 +63,8 @@ SimNetwork::State::~State() = default;
 void SimNetwork::State::add(Time at, EventKind kind, std::uint32_t a, std::uint64_t b) {
   // Outside `instant` (from an actor) the next alarm may have to come earlier.
   if (with_actors && (queue.empty() || at < queue.top().at)) flows.wake_at(at);
-  queue.push({at, next_order++, b, a, kind});
+  const std::uint16_t life = kind == EventKind::JobDone ? workers[a].life : std::uint16_t{0};
+  queue.push({at, next_order++, b, a, life, kind});
 }
 
 // Everything of one instant: flows that ended, events that are due, then the workers that have
@@ -101,12 +104,16 @@ void SimNetwork::State::happen(const Event& event) {
       break;
     case EventKind::Message: {
       Parcel& parcel = parcels[event.a];
-      tell(parcel.to, MessageReceived{parcel.from, std::move(parcel.payload)});
+      if (workers[parcel.to.index()].life == parcel.life &&
+          carries(parcel.from, parcel.to, parcel.route)) {
+        tell(parcel.to, MessageReceived{parcel.from, std::move(parcel.payload)});
+      }
       parcel.payload.clear();
       free_parcels.push_back(event.a);
       break;
     }
     case EventKind::JobDone:
+      if (workers[event.a].life != event.life) break;
       workers[event.a].jobs.push_back({event.b, 0});
       make_ready(event.a);
       break;
@@ -117,7 +124,7 @@ void SimNetwork::State::happen(const Event& event) {
       }
       break;
     case EventKind::Lost:
-      peer_lost(event.a);
+      if (peers[event.a].lost_at == event.at) peer_lost(event.a);
       break;
     case EventKind::Call: {
       const std::function<void()> call = std::move(calls[event.a]);
@@ -206,9 +213,6 @@ void SimNetwork::wake_at(WorkerId worker, Time at) {
   state_->wake_at(worker.value(), at);
 }
 
-void SimNetwork::add_path(const DataPath& path) {
-  state_->routes.add(path);
-}
 void SimNetwork::call_at(Time at, std::function<void()> what) {
   state_->call_at(at, std::move(what));
 }
@@ -236,6 +240,21 @@ void SimNetwork::run_actors(std::span<const Body> bodies) {
 
 void SimNetwork::kill(WorkerId worker) {
   state_->kill(worker);
+}
+void SimNetwork::restart(WorkerId worker) {
+  state_->restart(worker);
+}
+bool SimNetwork::alive(WorkerId worker) const {
+  return state_->workers[worker.index()].alive;
+}
+void SimNetwork::limit(std::span<const LinkShare> links) {
+  state_->limit(links);
+}
+CutId SimNetwork::cut(std::span<const WorkerId> from, std::span<const WorkerId> to) {
+  return state_->cut(from, to);
+}
+void SimNetwork::heal(CutId cut) {
+  state_->heal(cut);
 }
 FlowDriver SimNetwork::driver() const {
   return state_->driver;

@@ -8,8 +8,18 @@
 // A message takes the latency and no bandwidth. A memory digests one job after the other at its
 // node's digest rate, gathers and scatters at once; every digest is zero.
 //
-// Bytes are not real: regions have a size only. Messages arrive once, in order. Connections of a
-// dead worker are reported lost one latency after its death.
+// Bytes are not real: regions have a size only. Messages arrive once, in order.
+//
+// Faults, all at run time: links get slower, go down and come back (`limit`); workers die and live
+// again, with nothing of what they had (`kill`, `restart`); nothing gets from some workers to
+// others
+// (`cut`). A path does not change for a link that is down. What is on the way then:
+//   - a message is lost if its way is closed, or its receiver another one, when it is sent or when
+//     it would arrive;
+//   - reads over a closed way stand still, and go on where they were if it opens again; what has
+//     left its source arrives. (What had moved is counted in whole bytes.)
+//   - a connection is reported lost when its other end has been dead, or its way closed, for
+//     `detection`, but not before one latency. A restart does not bring it back.
 //
 // Two ways to run it: `run` calls a handler for each worker that has something to poll (one stack
 // for everyone: what a large simulation uses), `run_actors` gives each worker an actor that may
@@ -59,12 +69,22 @@ struct NetworkOptions {
   PlatformLinks links = PlatformLinks::OfPaths;
   Bytes block;               // the largest, for the step
   std::optional<Time> step;  // from the start, see fair_flows.hpp; nothing: by the rule above
+  Time detection = {};       // of a connection's loss
 };
+
+// What is left of a link's capacity, each way, in millionths; zero: it is down.
+struct LinkShare {
+  LinkId link;
+  std::uint32_t share = 0;
+};
+using CutId = std::uint32_t;
+inline constexpr std::size_t kMostCuts = 64;  // at a time
 
 class SimNetwork {
  public:
   // `nodes`: the endpoint of each worker. `paths`: all those over which data will be read; a peer
-  // opened along another path carries messages, and refuses reads with PeerGone.
+  // opened along another path carries messages, and refuses reads with PeerGone. With
+  // PlatformLinks::All every path carries data, and none needs to be named.
   // O(nodes + paths x route length), with all links also O(links).
   SimNetwork(const Router& router, std::span<const NodeId> nodes, std::span<const DataPath> paths,
              const Meters& meters = {}, const NetworkOptions& options = {});
@@ -81,8 +101,6 @@ class SimNetwork {
   // any more.
   void run(std::function<void(WorkerId)> ready, std::function<void()> idle);
   void wake_at(WorkerId worker, Time at);
-  // One more path for data, before its first peer is opened. Precondition: PlatformLinks::All.
-  void add_path(const DataPath& path);
   // Calls `what` once at `at`, in `run`.
   void call_at(Time at, std::function<void()> what);
   void stop();
@@ -90,8 +108,21 @@ class SimNetwork {
   using Body = std::function<void(Transport&, Memory&, WorkerId)>;
   void run_actors(std::span<const Body> bodies);
 
-  // The worker is gone: what it reads stops, its readers hear PeerLost.
+  // The worker is gone: what it reads stops, its readers hear PeerLost. Nothing if it is dead.
   void kill(WorkerId worker);
+  // It lives again: without regions, permissions and connections. Precondition: it is dead, and
+  // there are no actors.
+  void restart(WorkerId worker);
+  [[nodiscard]] bool alive(WorkerId worker) const;
+
+  // Of the links' nominal capacities; replaces what was said before. Precondition:
+  // PlatformLinks::All; a link that the topology has as down stays so. O(links + flows on them),
+  // and O(open connections x route length) where one goes down or comes back.
+  void limit(std::span<const LinkShare> links);
+  // From now on nothing gets from a worker of `from` to one of `to`; reads between the two stand
+  // still either way. Throws Error(LimitExceeded) above kMostCuts. O(open connections).
+  CutId cut(std::span<const WorkerId> from, std::span<const WorkerId> to);
+  void heal(CutId cut);
 
   // Payload, aborted reads included.
   struct Moved {

@@ -36,6 +36,7 @@ class Churn {
     }
     longest_ = pick(1, std::min(6U, links));
     with_caps_ = pick(0, 1) == 0;
+    with_changing_links_ = pick(0, 1) == 0;
     most_ = pick(1, 60);
   }
 
@@ -60,6 +61,12 @@ class Churn {
   }
 
   void change(FairRates& rates) {
+    if (with_changing_links_ && pick(0, 3) == 0) {
+      const std::uint32_t link = pick(0, static_cast<std::uint32_t>(capacity_.size()) - 1);
+      capacity_[link] = pick(0, 1) == 0 ? 10.0 : pick(1, 100) * 1.5;
+      rates.set_capacity(link, capacity_[link]);
+      return;
+    }
     const std::uint32_t id = pick(0, most_ - 1);
     if (flows_.erase(id) != 0) {
       rates.remove(id);
@@ -106,6 +113,7 @@ class Churn {
   std::uint32_t longest_ = 1;
   std::uint32_t most_ = 1;
   bool with_caps_ = false;
+  bool with_changing_links_ = false;
 };
 
 TEST(FairRates, AreThoseOfTheSimpleAlgorithm) {
