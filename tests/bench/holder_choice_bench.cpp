@@ -3,48 +3,19 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "core/catalog/holder_choice.hpp"
-#include "tests/topology/small_topologies.hpp"
+#include "tests/bench/large_cluster.hpp"
 
 namespace holdfast {
 namespace {
 
-constexpr std::uint32_t kGpus = 8;  // of a host; the host's memory comes after them
-
-Topology make_topology(std::uint32_t hosts) {
-  Sketch sketch;
-  const NodeId hub = sketch.node("hub", NodeKind::Switch);
-  DomainId datacenter;
-  DomainId pod;
-  DomainId rack;
-  for (std::uint32_t h = 0; h < hosts; ++h) {
-    const std::string number = std::to_string(h);
-    if (h % (hosts / 2) == 0) {
-      datacenter = sketch.builder.add_domain("dc" + number, Level::Datacenter);
-    }
-    if (h % 128 == 0) pod = sketch.builder.add_domain("pod" + number, Level::Pod, datacenter);
-    if (h % 4 == 0) rack = sketch.builder.add_domain("rack" + number, Level::Rack, pod);
-    const DomainId host = sketch.host("host" + number, rack);
-    const NodeId pcie = sketch.node("pcie" + number, NodeKind::PcieSwitch, host);
-    for (std::uint32_t g = 0; g < kGpus; ++g) {
-      const NodeId gpu = sketch.node("gpu" + number + "." + std::to_string(g), NodeKind::Gpu, host);
-      sketch.link(gpu, pcie, LinkKind::Pcie);
-    }
-    const NodeId memory = sketch.node("mem" + number, NodeKind::HostMemory, host);
-    sketch.link(memory, pcie, LinkKind::Memory);
-    const NodeId nic = sketch.node("nic" + number, NodeKind::Nic, host);
-    sketch.link(nic, pcie, LinkKind::Pcie);
-    sketch.link(nic, hub, LinkKind::Fabric);
-  }
-  return sketch.build();
-}
+using bench::kGpus;
 
 struct Cluster {
-  explicit Cluster(std::uint32_t hosts) : domains(make_topology(hosts)) {
-    const Topology topology = make_topology(hosts);
+  explicit Cluster(std::uint32_t hosts) : domains(bench::make_topology(hosts)) {
+    const Topology topology = bench::make_topology(hosts);
     for (std::size_t n = 0; n < topology.nodes().size(); ++n) {
       const NodeKind kind = topology.nodes()[n].kind;
       if (!is_endpoint(kind)) continue;
