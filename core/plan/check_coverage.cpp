@@ -42,6 +42,7 @@ class CoverageChecker {
   void gather(std::size_t c);
   Coverage cover(std::size_t c, std::span<const std::uint32_t> stripes);
   void report(std::size_t c, std::size_t receiver, const Coverage& coverage);
+  void report_with_start(std::size_t c, std::size_t receiver);
 
   template <class Visit>
   void for_each_delivery(std::size_t c, Visit&& visit);
@@ -130,6 +131,7 @@ void CoverageChecker::report(std::size_t c, std::size_t receiver, const Coverage
                          coverage.twice_stripe);
     });
   }
+  if (subject_.start != nullptr) return report_with_start(c, receiver);
   if (coverage.missing > 0 && coverage.complete) {
     report_.add(ViolationCode::MissingBlock, pointer, [&] {
       return fmt::format(
@@ -138,6 +140,35 @@ void CoverageChecker::report(std::size_t c, std::size_t receiver, const Coverage
           block_at(block_class, coverage.first_missing).value());
     });
   }
+}
+
+// What a receiver misses beside what it had at the start.
+void CoverageChecker::report_with_start(std::size_t c, std::size_t receiver) {
+  const BlockClass& block_class = subject_.demand.classes[c];
+  const WorkerId worker = block_class.receivers[receiver];
+  seen_.assign(subject_.class_blocks[c], 0);
+  for (const std::uint32_t s : stripes_of(receiver)) {
+    const BlockSelection& selection = subject_.plan.stripes[s].blocks;
+    for (std::uint32_t k = 0; k < selection.count(); ++k) seen_[selection.at(k)] = 1;
+  }
+  std::uint32_t missing = 0;
+  BlockId first;
+  for (std::uint32_t k = 0; k < seen_.size(); ++k) {
+    if (seen_[k] != 0) continue;
+    const BlockId block = block_at(block_class, k);
+    if (subject_.start->has(worker, block)) continue;
+    if (missing++ == 0) first = block;
+  }
+  if (missing == 0) return;
+  report_.add(
+      ViolationCode::MissingBlock,
+      [&] { return fmt::format("/demand/classes/{}/receivers/{}", c, receiver); },
+      [&] {
+        return fmt::format(
+            "'{}' gets {} of {} blocks of class {} in no stripe and has not got them, the first is "
+            "block {}",
+            subject_.name(worker), missing, subject_.class_blocks[c], c, first.value());
+      });
 }
 
 void CoverageChecker::block_class(std::size_t c) {

@@ -7,6 +7,8 @@
 // comparing two intervals.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/plan/check_internal.hpp"
 
 namespace holdfast::checking {
@@ -21,7 +23,8 @@ class EdgeChecker {
         report_(report),
         holder_of_(subject.demand.workers.size()),
         receiver_of_(subject.demand.workers.size()),
-        arrival_(subject.demand.workers.size()) {}
+        arrival_(subject.demand.workers.size()),
+        complete_(subject.start == nullptr ? 0 : subject.demand.workers.size(), kNone) {}
 
   void run();
 
@@ -33,6 +36,7 @@ class EdgeChecker {
   };
 
   void stripe(std::uint32_t s);
+  void find_complete();
   void collect();
   void ends(std::uint32_t e);
   void parent(std::uint32_t e);
@@ -41,7 +45,11 @@ class EdgeChecker {
   void grow_forest();
   void cycles();
 
-  [[nodiscard]] bool holds(WorkerId w) const { return holder_of_[w.index()] == class_; }
+  // Has the stripe's blocks from the start.
+  [[nodiscard]] bool holds(WorkerId w) const {
+    return holder_of_[w.index()] == class_ ||
+           (subject_.start != nullptr && complete_[w.index()] == stripe_);
+  }
   // The first edge of the current stripe with this child, or kNone.
   [[nodiscard]] std::uint32_t arrival(WorkerId w) const {
     const Arrival& a = arrival_[w.index()];
@@ -65,9 +73,10 @@ class EdgeChecker {
 
   const Subject& subject_;
   Report& report_;
-  std::vector<ClassId> holder_of_;    // by worker: the class being looked at, if it holds that
-  std::vector<ClassId> receiver_of_;  // likewise
-  std::vector<Arrival> arrival_;      // by worker
+  std::vector<ClassId> holder_of_;       // by worker: the class being looked at, if it holds that
+  std::vector<ClassId> receiver_of_;     // likewise
+  std::vector<Arrival> arrival_;         // by worker
+  std::vector<std::uint32_t> complete_;  // by worker: the stripe, if it had all of it at the start
   ClassId class_;
   std::uint32_t stripe_ = kNone;
   // By edge of the stripe.
@@ -92,6 +101,7 @@ void EdgeChecker::run() {
 
 void EdgeChecker::stripe(std::uint32_t s) {
   stripe_ = s;
+  find_complete();
   collect();
   grow_forest();
   const auto edges = static_cast<std::uint32_t>(subject_.plan.stripes[s].edges.size());
@@ -109,6 +119,23 @@ void EdgeChecker::stripe(std::uint32_t s) {
     alternate(e);
   }
   cycles();
+}
+
+// Looks at those who are read from, or could be.
+void EdgeChecker::find_complete() {
+  if (subject_.start == nullptr || !subject_.well_formed[stripe_]) return;
+  const Stripe& stripe = subject_.plan.stripes[stripe_];
+  std::vector<WorkerId> sources;
+  for (const Edge& edge : stripe.edges) {
+    for (const WorkerId w : {edge.parent, edge.alternate}) {
+      if (subject_.known(w)) sources.push_back(w);
+    }
+  }
+  std::sort(sources.begin(), sources.end());
+  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+  for (const WorkerId w : sources) {
+    if (subject_.starts_with(w, stripe)) complete_[w.index()] = stripe_;
+  }
 }
 
 // Finds each worker's arrival; says where a child comes twice or out of order.

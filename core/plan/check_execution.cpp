@@ -63,10 +63,16 @@ class Execution {
     return counts_[std::size_t{row_[w.index()]} * blocks_ + block];
   }
   [[nodiscard]] bool has(WorkerId w, std::uint32_t block) {
-    return holds_[w.index()] != 0 || (row_[w.index()] != kNone && count(w, block) != 0);
+    return holds_[w.index()] != 0 || (row_[w.index()] != kNone && count(w, block) != 0) ||
+           started_with(w, block);
+  }
+  [[nodiscard]] bool started_with(WorkerId w, std::uint32_t block) const {
+    return subject_.start != nullptr &&
+           subject_.start->has(w, block_at(subject_.demand.classes[class_], block));
   }
 
   const Subject& subject_;
+  std::size_t class_ = 0;
   std::uint32_t blocks_ = 0;
   std::vector<std::uint32_t> row_;        // by worker: which receiver of the class it is
   std::vector<char> holds_;               // by worker
@@ -84,11 +90,15 @@ class Execution {
 
 void Execution::block_class(std::size_t c) {
   const BlockClass& block_class = subject_.demand.classes[c];
+  class_ = c;
   blocks_ = subject_.class_blocks[c];
   counts_.assign(block_class.receivers.size() * blocks_, 0);
   for (const WorkerId w : block_class.holders) holds_[w.index()] = 1;
   for (std::uint32_t r = 0; r < block_class.receivers.size(); ++r) {
     row_[block_class.receivers[r].index()] = r;
+    for (std::uint32_t k = 0; subject_.start != nullptr && k < blocks_; ++k) {
+      count(block_class.receivers[r], k) = started_with(block_class.receivers[r], k) ? 1 : 0;
+    }
   }
   for (std::uint32_t i = subject_.first_stripe[c]; i < subject_.first_stripe[c + 1]; ++i) {
     const std::uint32_t s = subject_.stripes[i];
@@ -131,7 +141,8 @@ void Execution::advance(const Stripe& stripe, std::uint32_t e) {
   bool grew = false;  // waking for a repeated delivery would let a hostile plan cost edges squared
   while (delivered_[e] < total && has(parent, stripe.blocks.at(delivered_[e]))) {
     const std::uint32_t block = stripe.blocks.at(delivered_[e]++);
-    if (row_[child.index()] == kNone) continue;
+    // What it has verified is not read again.
+    if (row_[child.index()] == kNone || started_with(child, block)) continue;
     char& times = count(child, block);
     grew = grew || times == 0;
     times = static_cast<char>(std::min(times + 1, 2));

@@ -39,14 +39,18 @@ class Report {
 
 // What all parts look at.
 struct Subject {
-  Subject(const Plan& plan, const Demand& demand, const Router& router);
+  Subject(const Plan& plan, const Demand& demand, const Router& router, const Holdings* start);
 
   [[nodiscard]] const std::string& name(WorkerId worker) const;
   [[nodiscard]] bool known(WorkerId worker) const { return worker.index() < demand.workers.size(); }
 
+  // The worker had all blocks of the stripe when the plan began. O(blocks of the stripe x spans).
+  [[nodiscard]] bool starts_with(WorkerId worker, const Stripe& stripe) const;
+
   const Plan& plan;
   const Demand& demand;
   const Router& router;
+  const Holdings* start;                    // null: nothing beside the demand's holders
   std::vector<std::uint32_t> class_blocks;  // by class
   // Stripes of each class: `stripes[first_stripe[c] .. first_stripe[c + 1])`, ascending. Stripes of
   // a class that is not there are nowhere.

@@ -16,8 +16,9 @@ std::vector<Violation> Report::take() {
   return std::move(list_);
 }
 
-Subject::Subject(const Plan& the_plan, const Demand& the_demand, const Router& the_router)
-    : plan(the_plan), demand(the_demand), router(the_router) {
+Subject::Subject(const Plan& the_plan, const Demand& the_demand, const Router& the_router,
+                 const Holdings* the_start)
+    : plan(the_plan), demand(the_demand), router(the_router), start(the_start) {
   class_blocks.reserve(demand.classes.size());
   for (const BlockClass& c : demand.classes) class_blocks.push_back(block_count(c));
   first_stripe.assign(demand.classes.size() + 1, 0);
@@ -41,6 +42,15 @@ Subject::Subject(const Plan& the_plan, const Demand& the_demand, const Router& t
 
 const std::string& Subject::name(WorkerId worker) const {
   return router.topology().node(demand.workers[worker.index()].node).name;
+}
+
+bool Subject::starts_with(WorkerId worker, const Stripe& stripe) const {
+  if (start == nullptr || start->of(worker).empty()) return false;
+  const BlockClass& c = demand.classes[stripe.block_class.index()];
+  for (std::uint32_t k = 0; k < stripe.blocks.count(); ++k) {
+    if (!start->has(worker, block_at(c, stripe.blocks.at(k)))) return false;
+  }
+  return true;
 }
 
 BlockId block_at(const BlockClass& c, std::uint32_t k) {
@@ -166,13 +176,17 @@ const char* to_string(ViolationCode code) {
       return "BadAlternate";
     case ViolationCode::NotExecutable:
       return "NotExecutable";
+    case ViolationCode::BadDelta:
+      return "BadDelta";
+    case ViolationCode::NotYetThere:
+      return "NotYetThere";
   }
   return "Unknown";
 }
 
 std::vector<Violation> check(const Plan& plan, const Demand& demand, const Router& router,
                              const CheckOptions& options) {
-  const checking::Subject subject(plan, demand, router);
+  const checking::Subject subject(plan, demand, router, options.start);
   checking::Report report(options.most);
   checking::check_head(subject, report);
   checking::check_selections(subject, report);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/plan/alternates.hpp"
 
 namespace holdfast {
 
@@ -27,39 +28,6 @@ std::vector<StripeId> PlanBuilder::add_stripes(ClassId block_class, std::uint32_
   return ids;
 }
 
-// The grandparent has every block that the parent has, earlier, and cannot be below the child. A
-// child of a root turns to another holder, else to a sibling.
-void PlanBuilder::choose_alternates(Stripe& stripe) const {
-  const auto find = [&](WorkerId child) -> const Edge* {
-    const auto at = std::lower_bound(stripe.edges.begin(), stripe.edges.end(), child,
-                                     [](const Edge& e, WorkerId w) { return e.child < w; });
-    return at != stripe.edges.end() && at->child == child ? &*at : nullptr;
-  };
-  const auto& holders = space_.demand().classes[stripe.block_class.index()].holders;
-  std::vector<WorkerId> root_children;
-  for (const Edge& edge : stripe.edges) {
-    if (find(edge.parent) == nullptr && space_.may_serve(edge.child)) {
-      root_children.push_back(edge.child);
-    }
-  }
-  for (Edge& edge : stripe.edges) {
-    if (const Edge* above = find(edge.parent)) {
-      edge.alternate = above->parent;
-      continue;
-    }
-    const auto other = [&](WorkerId w) {
-      return w != edge.parent && w != edge.child && space_.may_serve(w);
-    };
-    const auto holder = std::find_if(holders.begin(), holders.end(), other);
-    if (holder != holders.end()) {
-      edge.alternate = *holder;
-      continue;
-    }
-    const auto sibling = std::find_if(root_children.begin(), root_children.end(), other);
-    if (sibling != root_children.end()) edge.alternate = *sibling;
-  }
-}
-
 void PlanBuilder::choose_windows(Stripe& stripe) const {
   for (Edge& edge : stripe.edges) {
     const auto route =
@@ -78,9 +46,9 @@ Plan PlanBuilder::finish() && {
   plan_.demand = hash_of(space_.demand());
   for (Stripe& stripe : plan_.stripes) {
     std::sort(stripe.edges.begin(), stripe.edges.end());
-    choose_alternates(stripe);
     choose_windows(stripe);
   }
+  choose_alternates(plan_, space_.demand(), space_.topology());
   return std::move(plan_);
 }
 

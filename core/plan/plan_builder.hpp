@@ -22,7 +22,6 @@ class PlanBuilder {
   [[nodiscard]] Plan finish() &&;
 
  private:
-  void choose_alternates(Stripe& stripe) const;
   void choose_windows(Stripe& stripe) const;
 
   const PlanSpace& space_;

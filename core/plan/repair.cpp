@@ -60,6 +60,8 @@ class Mender {
     bool root = false;
     bool rooted = false;
     bool visited = false;
+    bool waits = false;           // for the child in hand, by whatever way
+    std::vector<WorkerId> feeds;  // who reads from it, or would turn to it
   };
   using Tree = std::map<WorkerId, Node>;
 
@@ -99,6 +101,9 @@ class Mender {
       if (in(task_.complete, edge.child)) child.root = true;
       if (!child.root && !orphans.contains(edge.child) && !in(task_.lost, edge.parent)) {
         child.parent = edge.parent;
+        for (const WorkerId w : {edge.parent, edge.alternate}) {
+          if (w.valid() && !in(task_.lost, w)) tree[w].feeds.push_back(edge.child);
+        }
       }
     }
     for (const MendedEdge& mended : repair_.edges) {
@@ -132,19 +137,32 @@ class Mender {
 
   // Who hangs below `top`, itself included, leads to a root from now on.
   static void root_below(Tree& tree, WorkerId top) {
-    std::map<WorkerId, std::vector<WorkerId>> children;
-    for (const auto& [worker, at] : tree) {
-      if (at.parent.valid()) children[at.parent].push_back(worker);
-    }
     std::vector<WorkerId> open{top};
     while (!open.empty()) {
       const WorkerId worker = open.back();
       open.pop_back();
       tree[worker].rooted = true;
-      for (const WorkerId child : children[worker]) {
-        if (!tree[child].rooted) open.push_back(child);
+      for (const WorkerId child : tree[worker].feeds) {
+        const Node& below = tree[child];
+        if (below.parent == worker && !below.rooted) open.push_back(child);
       }
     }
+  }
+
+  // Marks who may come to wait for `top` if workers turn to their alternates, in any number: none
+  // of them can be its parent, or they could wait for each other. Returns them.
+  static std::vector<WorkerId> mark_waiting(Tree& tree, WorkerId top) {
+    std::vector<WorkerId> waiting{top};
+    tree[top].waits = true;
+    for (std::size_t k = 0; k < waiting.size(); ++k) {
+      for (const WorkerId fed : tree[waiting[k]].feeds) {
+        Node& node = tree[fed];
+        if (node.waits || node.root) continue;
+        node.waits = true;
+        waiting.push_back(fed);
+      }
+    }
+    return waiting;
   }
 
   // How far apart: the number of levels up to the innermost common domain.
@@ -170,10 +188,11 @@ class Mender {
   }
 
   // Those who could be the child's parent, best first.
-  std::vector<Candidate> candidates(const Tree& tree, WorkerId child, WorkerId from) const {
+  std::vector<Candidate> candidates(Tree& tree, WorkerId child, WorkerId from) const {
+    const std::vector<WorkerId> waiting = mark_waiting(tree, child);
     std::vector<Candidate> found;
     for (const auto& [worker, at] : tree) {
-      if (!at.rooted || worker == child || worker == from || in(task_.closed, worker) ||
+      if (!at.rooted || at.waits || worker == from || in(task_.closed, worker) ||
           !demand_.workers[worker.index()].may_serve) {
         continue;
       }
@@ -185,6 +204,7 @@ class Mender {
       }
       found.push_back({load, far, worker});
     }
+    for (const WorkerId w : waiting) tree[w].waits = false;
     std::sort(found.begin(), found.end());
     return found;
   }
@@ -226,6 +246,9 @@ class Mender {
     if (!mended) return false;
     load_[mended->edge.path.source_port] += bytes_of_stripe(stripe);
     tree[child].parent = mended->edge.parent;
+    for (const WorkerId w : {mended->edge.parent, mended->edge.alternate}) {
+      if (w.valid()) tree[w].feeds.push_back(child);
+    }
     root_below(tree, child);
     repair_.edges.push_back(*mended);
     return true;

@@ -3,9 +3,10 @@
 // Pure and local: only the edges of orphans and half of the edges of slow parents move; stripes,
 // and what everybody else reads from whom, stay. A child may get a parent P if P has the stripe
 // from the start or has received all of it, or receives it over edges that lead back to such a
-// worker without passing the child. Of those the one whose port is loaded least (bytes of the edges
-// that leave it, over its capacity) and then the nearest (the innermost common domain) is taken,
-// then the lowest id.
+// worker without passing the child; and if P does not come to wait for the child when workers turn
+// to their alternates by themselves, in whatever number. Of those the one whose port is loaded
+// least (bytes of the edges that leave it, over its capacity) and then the nearest (the innermost
+// common domain) is taken, then the lowest id.
 //
 // Why by load: in trees that use every port fully, a worker that dies frees as much as its children
 // need, at its parents in the different trees, and nowhere else.
