@@ -52,6 +52,21 @@ class NicDistances {
   std::vector<std::unordered_map<NodeId, std::uint32_t>> hops_;
 };
 
+// For the memory of a host whose GPUs all take part, which owns no NIC: it goes through theirs.
+std::vector<NodeId> nearest_first(NodeId endpoint, std::span<const NodeId> nics,
+                                  const std::vector<bool>& out, const NicDistances& distance) {
+  std::vector<std::pair<std::uint32_t, NodeId>> found;
+  for (std::size_t k = 0; k < nics.size(); ++k) {
+    if (out[k] && distance(k, endpoint) != kUnreached) {
+      found.emplace_back(distance(k, endpoint), nics[k]);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<NodeId> sorted;
+  for (const auto& each : found) sorted.push_back(each.second);
+  return sorted;
+}
+
 }  // namespace
 
 PlanSpace::PlanSpace(const Router& router, const Demand& demand)
@@ -146,6 +161,9 @@ void PlanSpace::share_nics_of_host(DomainId host_id, std::span<const WorkerId> w
       }
     }
     if (best.valid()) nics_[best.index()].push_back(nics[k]);
+  }
+  for (const WorkerId w : workers) {
+    if (nics_[w.index()].empty()) nics_[w.index()] = nearest_first(node(w), nics, out, distance);
   }
 }
 

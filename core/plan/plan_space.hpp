@@ -35,7 +35,8 @@ class PlanSpace {
 
   // NICs that the worker uses as its own, nearest first: each GPU is given one of its nearest NICs,
   // like GPUs different ones; a NIC that no GPU of the demand was given goes to the nearest worker
-  // of its host that has fewest. Empty where the host has no NIC with a link that is up.
+  // of its host that has fewest. Who has none then, as the memory beside GPUs that all take part,
+  // shares all of them. Empty where the host has no NIC with a link that is up.
   [[nodiscard]] std::span<const NodeId> nics(WorkerId w) const { return nics_[w.index()]; }
   // The NIC is up and some link joins it to the fabric.
   [[nodiscard]] bool leads_out(NodeId nic) const;

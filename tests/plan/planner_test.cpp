@@ -52,6 +52,35 @@ TEST(Planner, EveryPlanForRandomClustersAndDemandsPassesTheChecker) {
   }
 }
 
+// Staging and offloading: a host's memory takes part beside all of its GPUs, each of which has one
+// of the NICs.
+TEST(Planner, ReachesHostMemoryBesideAllGpusOfItsHost) {
+  const Topology topology = make_cluster(ClusterShape{});
+  const Router router(topology);
+  for (const bool memory_holds : {false, true}) {
+    DemandBuilder builder("m", Version{1, 1}, Bytes(1 << 20),
+                          std::vector<Bytes>(16, Bytes(1 << 20)));
+    for (std::size_t i = 0; i < topology.nodes().size(); ++i) {
+      const Node& node = topology.nodes()[i];
+      const bool memory = node.name == "d0.r0.h0.mem";
+      if (node.kind != NodeKind::Gpu && !memory) continue;
+      const WorkerId worker =
+          builder.add_worker({NodeId(i), static_cast<std::uint32_t>(i), Bytes(1 << 30), true});
+      const bool holds = memory_holds ? memory : node.name == "d0.r0.h3.gpu5";
+      if (holds) {
+        builder.holds(worker, {BlockId(0U), 16});
+      } else {
+        builder.wants(worker, {BlockId(0U), 16});
+      }
+    }
+    const Demand demand = std::move(builder).build();
+    for (const Policy policy : kAll) {
+      const Planned planned = make_plan(policy, router, demand);
+      EXPECT_EQ(listing(check(planned.plan, demand, router)), "") << to_string(policy);
+    }
+  }
+}
+
 TEST(Planner, IsAPureFunction) {
   std::mt19937_64 random(7);
   const Topology topology = make_cluster(random_shape(random));
