@@ -1,5 +1,5 @@
-// Every scenario in scenarios/ can be planned as it stands, with each policy that it names. Nothing
-// is simulated; plans of more deliveries than the checker's limit are not executed block by block.
+// Every scenario in scenarios/ can be planned as it stands, with each policy that it names; its
+// faults and members come to something. Nothing is simulated; plans of more deliveries than the checker's limit are not executed block by block.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/io/scenario_files.hpp"
+#include "core/io/scenario_members.hpp"
 #include "core/plan/bound.hpp"
 #include "core/plan/checker.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 std::vector<std::string> shipped() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(HOLDFAST_SOURCE_DIR "/scenarios")) {
-    names.push_back(entry.path().stem().string());
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -34,6 +35,14 @@ TEST_P(ShippedScenario, IsPlanned) {
   EXPECT_FALSE(scenario.teaches.empty());
   EXPECT_FALSE(scenario.assumptions.empty());
   EXPECT_THAT(scenario.warnings, ::testing::IsEmpty());
+  std::vector<std::string> warnings;
+  const std::vector<FaultRule> rules = rules_of(scenario.faults, loaded.topology, &warnings);
+  EXPECT_THAT(warnings, ::testing::IsEmpty());
+  EXPECT_NO_THROW((void)make_schedule(rules, loaded.topology, seconds(600), 1));
+  const std::vector<Seat> seats = seats_of(scenario, loaded.topology);
+  const bool elastic = scenario.workload && scenario.workload->members;
+  EXPECT_EQ(seats.empty(), !elastic);
+  EXPECT_EQ(members_of(loaded, seats, seconds(600), 1).empty(), !elastic);
   const UpdateTask update = make_update(scenario, loaded.topology, loaded.manifest);
   EXPECT_THAT(update.warnings, ::testing::IsEmpty());
   ASSERT_NO_THROW(validate(update.demand, loaded.topology));

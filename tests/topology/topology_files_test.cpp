@@ -72,9 +72,10 @@ TEST_P(ShippedTopology, EveryGpuReachesEveryOther) {
 INSTANTIATE_TEST_SUITE_P(All, ShippedTopology,
                          testing::Values("clos-16384-gpus", "cloud-4-nics", "degraded-rail",
                                          "h100-1-host", "h100-128-hosts", "h100-16-hosts",
-                                         "h100-32-hosts", "llama3-2-pods", "mixed-h100-a100",
-                                         "oversubscribed-16-1", "rail-128-hosts-200g",
-                                         "three-datacenters", "two-datacenters"),
+                                         "h100-32-hosts", "h100-racks-of-16", "llama3-2-pods",
+                                         "mixed-h100-a100", "oversubscribed-16-1",
+                                         "rail-128-hosts-200g", "three-datacenters",
+                                         "two-datacenters"),
                          [](const auto& instance) {
                            std::string name = instance.param;
                            for (char& c : name) c = c == '-' ? '_' : c;
