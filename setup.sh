@@ -8,7 +8,7 @@ packages=(
   git g++ cmake ninja-build pkg-config
   # libraries
   libsimgrid-dev libboost-graph-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libfmt-dev
-  libexpected-dev libxxhash-dev
+  libexpected-dev libxxhash-dev libprotobuf-dev protobuf-compiler
   # tests, benchmarks and checks
   libgtest-dev libgmock-dev libbenchmark-dev python3 python3-jsonschema
   clang clang-format clang-tidy libclang-rt-14-dev

@@ -1,1 +1,2 @@
 holdfast_fuzzer(fuzz_frame fuzz_frame.cpp holdfast_real)
+holdfast_fuzzer(fuzz_catalog_codec fuzz_catalog_codec.cpp holdfast_control)
