@@ -19,6 +19,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/io/scenario_update.hpp"
+#include "core/io/workload_record.hpp"
 #include "core/plan/bound.hpp"
 #include "core/plan/plan_shape.hpp"
 #include "core/topology/topology.hpp"
@@ -26,6 +27,9 @@
 namespace holdfast {
 
 inline constexpr std::uint32_t kResultsFormat = 1;
+
+// `kind` of the failure that ended a run, in `failures` of summary.json.
+inline constexpr const char* kRunFailure = "run";
 
 enum class RunEventKind { Start, Progress, BlockDone, End, Fault };
 
@@ -66,13 +70,18 @@ struct RunRecord {
   std::uint64_t edges = 0;
   PlanShape shape;
   std::optional<Time> predicted;  // by the cost model; nothing for a policy without a plan
-  Time makespan;                  // without meaning where the run failed
+  Time makespan;                  // without meaning where the run failed; with a workload: the
+                                  // length of the run, over which `links` are binned
   std::vector<Time> completed;    // by worker; zero for one that misses nothing
   PayloadBytes moved;
   std::uint64_t deliveries = 0;
   std::vector<LinkUse> links;          // ascending by channel
   std::vector<RunEvent> events;        // in time order
   std::optional<std::string> failure;  // the named error that ended the run
+  // Of a run of more than one update, or with faults: makespan, bound and stall of the results are
+  // then added up from it, and `completed` is not used.
+  std::optional<WorkloadRecord> workload;
+  std::optional<PayloadBytes> minimum;  // with a workload: the least that its fetches move
   double wall_s = 0;
   std::uint64_t peak_rss_bytes = 0;  // of the process and what it started, so far
 };

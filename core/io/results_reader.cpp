@@ -65,7 +65,7 @@ RunFigures read_run(const JsonValue& value) {
   run.block_size = value.at("block_size").bytes();
   run.detail = read_detail(value);
   for (const JsonValue& failure : value.at("failures").list()) {
-    run.failure = failure.at("message").text();
+    if (failure.at("kind").text() == kRunFailure) run.failure = failure.at("message").text();
   }
   if (run.failure.has_value() == run.makespan.has_value()) {
     value.refuse(ErrorCode::BadValue, "a run has either a makespan or a failure");

@@ -48,8 +48,65 @@ double as_share(std::uint32_t millionths) {
   return static_cast<double>(millionths) / 1e6;
 }
 
-Json update_json(const ResultsContext& context, const RunRecord& run) {
-  const bool done = !run.failure && run.makespan > Time();
+// Figures of a run that are made another way with a workload than for one update.
+struct RunTotals {
+  bool done = false;
+  std::optional<double> makespan;
+  double bound = 0;
+  std::optional<double> bound_fraction;
+  bool nominal = false;
+  std::optional<double> rollout_stall;
+  double trainer_stall = 0;
+  double offload_stall = 0;
+  std::optional<double> stall_bound;
+  std::optional<double> stall_fraction;
+  PayloadBytes minimum;
+  std::vector<UpdateFigures> updates;  // of a workload
+};
+
+RunTotals totals_of_update(const ResultsContext& context, const PayloadBytes& minimum,
+                           const RunRecord& run) {
+  RunTotals totals;
+  totals.done = !run.failure && run.makespan > Time();
+  totals.bound = exact_seconds(context.bound.time());
+  totals.minimum = minimum;
+  if (!totals.done) return totals;
+  const Stall stall = stall_of(context, run.completed);
+  totals.makespan = exact_seconds(run.makespan);
+  totals.bound_fraction = totals.bound / *totals.makespan;
+  totals.rollout_stall = stall.rollout.seconds();
+  totals.stall_bound = stall.bound.seconds();
+  totals.stall_fraction = stall.fraction();
+  return totals;
+}
+
+RunTotals totals_of_workload(const PayloadBytes& minimum, const RunRecord& run) {
+  const WorkloadRecord& workload = *run.workload;
+  RunTotals totals;
+  std::vector<Time> faults;
+  for (const FailureRecord& failure : workload.failures) faults.push_back(failure.at);
+  totals.updates = updates_of(workload.fetches, workload.joint, faults);
+  const UpdateSums sums = sums_of(totals.updates);
+  totals.done = !run.failure && sums.makespan > Time();
+  totals.bound = exact_seconds(sums.bound);
+  totals.nominal =
+      totals.updates.size() != 1 || totals.updates.front().bound_kind == BoundKind::Nominal;
+  totals.minimum = run.minimum.value_or(minimum);
+  const StallParts stall = stall_parts(workload.groups);
+  totals.trainer_stall = stall.trainer.seconds();
+  totals.offload_stall = stall.offload.seconds();
+  if (run.failure) return totals;
+  totals.rollout_stall = stall.rollout.seconds();
+  const FetchStall fetches = fetch_stall(workload.fetches);
+  totals.stall_bound = fetches.bound.seconds();
+  totals.stall_fraction = fetches.fraction();
+  if (!totals.done) return totals;
+  totals.makespan = exact_seconds(sums.makespan);
+  totals.bound_fraction = sums.fraction();
+  return totals;
+}
+
+Json update_json(const ResultsContext& context, const RunTotals& totals) {
   std::size_t groups = 0;
   for (const Replica& replica : context.task.replicas) {
     groups += replica.receives ? 1 : 0;
@@ -65,8 +122,56 @@ Json update_json(const ResultsContext& context, const RunRecord& run) {
           {"replicas", groups},
           {"receivers", receivers},
           {"start_s", 0.0},
-          {"makespan_s", done ? Json(exact_seconds(run.makespan)) : Json(nullptr)},
-          {"bound_s", exact_seconds(context.bound.time())}};
+          {"last_completion_s", or_null(totals.makespan)},
+          {"makespan_s", or_null(totals.makespan)},
+          {"bound_s", totals.bound},
+          {"bound_kind", "static"},
+          {"completed", totals.done ? groups : 0},
+          {"failed", totals.done ? 0 : groups}};
+}
+
+Json update_json(const UpdateFigures& update) {
+  const auto seconds_or_null = [](const std::optional<Time>& time) {
+    return time ? Json(exact_seconds(*time)) : Json(nullptr);
+  };
+  return {{"lineage", update.version.lineage},
+          {"number", update.version.number},
+          {"destination", to_string(update.in_place ? Destination::InPlace : Destination::Shadow)},
+          {"replicas", update.completed + update.failed},
+          {"receivers", update.workers},
+          {"start_s", exact_seconds(update.first_request)},
+          {"last_completion_s", seconds_or_null(update.last_completion)},
+          {"makespan_s", seconds_or_null(update.makespan())},
+          {"bound_s", exact_seconds(update.bound)},
+          {"bound_kind", to_string(update.bound_kind)},
+          {"completed", update.completed},
+          {"failed", update.failed}};
+}
+
+// A run without a makespan always says why.
+Json failures_json(const RunRecord& run, bool done) {
+  Json json = Json::array();
+  if (run.workload) {
+    for (const FailureRecord& failure : run.workload->failures) {
+      const auto& after = failure.detected_after;
+      json.push_back(
+          {{"message", fmt::format("{} {}: {}", failure.kind, failure.who, failure.consequence)},
+           {"time_s", exact_seconds(failure.at)},
+           {"kind", failure.kind},
+           {"who", failure.who},
+           {"detected_after_s", after ? Json(exact_seconds(*after)) : Json(nullptr)},
+           {"consequence", failure.consequence}});
+    }
+  }
+  if (!done) {
+    json.push_back({{"message", run.failure.value_or("no update was completed")},
+                    {"time_s", nullptr},
+                    {"kind", kRunFailure},
+                    {"who", ""},
+                    {"detected_after_s", nullptr},
+                    {"consequence", "the run ended"}});
+  }
+  return json;
 }
 
 Json inputs_json(const ResultsContext& context) {
@@ -101,10 +206,8 @@ struct Minimum {
 
 Json run_json(const ResultsContext& context, const Minimum& minimum, const RunRecord& run) {
   const Demand& demand = context.task.demand;
-  const bool done = !run.failure && run.makespan > Time();
-  const double bound = exact_seconds(context.bound.time());
-  const double makespan = exact_seconds(run.makespan);
-  const Stall stall = done ? stall_of(context, run.completed) : Stall{};
+  const RunTotals totals = run.workload ? totals_of_workload(minimum.payload, run)
+                                        : totals_of_update(context, minimum.payload, run);
 
   Json json;
   json["scenario"] = context.scenario.name;
@@ -117,31 +220,32 @@ Json run_json(const ResultsContext& context, const Minimum& minimum, const RunRe
   json["jitter"] = as_share(context.scenario.options.jitter);
   const auto cap = run.policy == "greedy" ? context.scenario.options.reader_cap : std::nullopt;
   json["reader_cap"] = cap ? Json(*cap) : Json(nullptr);
-  json["makespan_s"] = done ? Json(makespan) : Json(nullptr);
-  json["bound_s"] = bound;
-  json["bound_fraction"] = done ? Json(bound / makespan) : Json(nullptr);
-  json["bound_kind"] = "static";
+  json["makespan_s"] = or_null(totals.makespan);
+  json["bound_s"] = totals.bound;
+  json["bound_fraction"] = or_null(totals.bound_fraction);
+  json["bound_kind"] = to_string(totals.nominal ? BoundKind::Nominal : BoundKind::Static);
   json["bound_attainable"] = context.bound.attainable == Attainable::Proven ? "proven" : "unknown";
   json["bound_cut"] = cut_json(context);
   json["predicted_s"] = run.predicted ? Json(exact_seconds(*run.predicted)) : Json(nullptr);
 
-  // Publishing and offloading are not part of an update by itself: nobody waits in them.
-  json["gpu_stall_s"] = done ? Json(stall.rollout.seconds()) : Json(nullptr);
-  json["rollout_stall_s"] = done ? Json(stall.rollout.seconds()) : Json(nullptr);
-  json["trainer_stall_s"] = 0.0;
-  json["offload_stall_s"] = 0.0;
-  json["stall_bound_s"] = done ? Json(stall.bound.seconds()) : Json(nullptr);
-  json["stall_fraction"] = or_null(done ? stall.fraction() : std::nullopt);
+  json["gpu_stall_s"] =
+      totals.rollout_stall
+          ? Json(*totals.rollout_stall + totals.trainer_stall + totals.offload_stall)
+          : Json(nullptr);
+  json["rollout_stall_s"] = or_null(totals.rollout_stall);
+  json["trainer_stall_s"] = totals.trainer_stall;
+  json["offload_stall_s"] = totals.offload_stall;
+  json["stall_bound_s"] = or_null(totals.stall_bound);
+  json["stall_fraction"] = or_null(totals.stall_fraction);
 
   json["bytes_moved"] = bytes_json(run.moved);
-  json["bytes_minimum"] = bytes_json(minimum.payload);
+  json["bytes_minimum"] = bytes_json(totals.minimum);
   json["wan_bytes"] = run.moved.wan.count();
 
-  json["updates"] = Json::array({update_json(context, run)});
-  json["failures"] = Json::array();
-  if (run.failure) {
-    json["failures"].push_back({{"message", *run.failure}});
-  }
+  json["updates"] = Json::array();
+  if (!run.workload) json["updates"].push_back(update_json(context, totals));
+  for (const UpdateFigures& update : totals.updates) json["updates"].push_back(update_json(update));
+  json["failures"] = failures_json(run, totals.done);
   json["plan_hash"] = to_string(run.plan);
   json["stripes"] = run.stripes;
   json["edges"] = run.edges;

@@ -65,7 +65,7 @@ class Detail {
     }
     add_busiest(detail.busiest);
     detail.digest = longest_digest();
-    const bool done = !run_.failure && run_.makespan > Time();
+    const bool done = !run_.failure && !run_.workload && run_.makespan > Time();
     if (done) detail.waits = waits_of(context_, run_.completed);
     return detail;
   }

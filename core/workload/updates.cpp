@@ -16,6 +16,7 @@ struct Draft {
 void take(Draft& draft, const FetchRecord& fetch) {
   UpdateFigures& update = draft.figures;
   update.ended = std::max(update.ended, fetch.ended);
+  update.workers += fetch.workers;
   update.in_place = update.in_place && fetch.in_place;
   if (fetch.requested != update.first_request) update.bound_kind = BoundKind::Nominal;
   if (!fetch.completed) {
@@ -28,6 +29,10 @@ void take(Draft& draft, const FetchRecord& fetch) {
 }
 
 }  // namespace
+
+const char* to_string(BoundKind kind) {
+  return kind == BoundKind::Static ? "static" : "nominal";
+}
 
 std::optional<Time> UpdateFigures::makespan() const {
   if (!last_completion) return std::nullopt;

@@ -25,8 +25,9 @@ struct FetchRecord {
   Version version;
   std::uint32_t group = 0;  // the replica's number in the run
   std::uint64_t gpus = 0;
-  bool in_place = true;   // otherwise into a shadow, beside generation
-  bool generates = true;  // a rollout replica: its waiting is stall
+  std::uint32_t workers = 0;  // that receive; GPUs or host memories
+  bool in_place = true;       // otherwise into a shadow, beside generation
+  bool generates = true;      // a rollout replica: its waiting is stall
   Time requested;
   Time ended;              // complete, failed, or the end of the run
   bool completed = false;  // by then; otherwise it failed or was still running
@@ -45,6 +46,8 @@ enum class BoundKind {
   Nominal,  // requests at several times, or faults
 };
 
+[[nodiscard]] const char* to_string(BoundKind kind);  // "static", "nominal"
+
 struct UpdateFigures {
   Version version;
   Time first_request;
@@ -52,9 +55,10 @@ struct UpdateFigures {
   Time ended;                           // when nobody waited any more
   Time bound;                           // from the first request
   BoundKind bound_kind = BoundKind::Static;
-  std::uint32_t completed = 0;  // receivers: replicas
-  std::uint32_t failed = 0;
-  bool in_place = true;  // all of its fetches
+  std::uint32_t completed = 0;  // replicas that received all
+  std::uint32_t failed = 0;     // or not
+  std::uint64_t workers = 0;    // of all of them
+  bool in_place = true;         // all of its fetches
   // Last completion after the first request; nothing where none completed.
   [[nodiscard]] std::optional<Time> makespan() const;
 };

@@ -69,6 +69,65 @@ TEST(Results, AFailedRunHasNoMakespan) {
     EXPECT_TRUE(run[key].is_null()) << key;
   }
   EXPECT_EQ(run["failures"][0]["message"], "ReadTimeout");
+  EXPECT_EQ(run["failures"][0]["kind"], "run");
+  EXPECT_EQ(run["updates"][0]["completed"], 0);
+  EXPECT_EQ(run["updates"][0]["failed"], 2);
+}
+
+// Two replicas of two GPUs. Version 1: [0,4) and [1,5), bounds 3 s each, a fault at 2 s; version 2:
+// [10,12), bound 1 s, and one that fails at 13 s. Stall: rollouts 2 x (4 + 4 + 2), the trainer's 1
+// s of 8 GPUs, half a second of 2 GPUs for an offload.
+TEST(Results, AWorkloadIsAddedUp) {
+  const samples::Results results;
+  RunRecord run = results.run();
+  run.completed.clear();
+  WorkloadRecord workload;
+  const auto fetch = [&](std::uint64_t number, std::uint32_t group, Time from, Time to, Time bound,
+                         bool completed) {
+    workload.fetches.push_back(
+        {Version{1, number}, group, 2, 2, true, true, from, to, completed, bound});
+  };
+  fetch(1, 0, seconds(0), seconds(4), seconds(3), true);
+  fetch(1, 1, seconds(1), seconds(5), seconds(3), true);
+  fetch(2, 0, seconds(10), seconds(12), seconds(1), true);
+  fetch(2, 1, seconds(10), seconds(13), seconds(1), false);
+  const std::vector<Interval> always{{seconds(0), seconds(20)}};
+  workload.groups = {{2,
+                      always,
+                      {{StallPart::Rollout, seconds(0), seconds(4)},
+                       {StallPart::Rollout, seconds(10), seconds(12)}}},
+                     {2,
+                      {{seconds(0), seconds(9)}},
+                      {{StallPart::Rollout, seconds(1), seconds(5)},
+                       {StallPart::Offload, seconds(6), milliseconds(6'500)}}},
+                     {8, always, {{StallPart::Trainer, seconds(9), seconds(10)}}}};
+  workload.failures = {{seconds(2), "host", "h1", milliseconds(1'000), "2 readers re-parented"},
+                       {seconds(9), "spot", "rollout[1]", std::nullopt, "1 fetch failed"}};
+  run.workload = workload;
+  run.minimum = PayloadBytes{Bytes(10), Bytes(9), Bytes(8)};
+  const auto json = summary_json(results.context(), std::vector<RunRecord>{run})["runs"][0];
+  EXPECT_EQ(json["makespan_s"], 7.0);
+  EXPECT_EQ(json["bound_s"], 5.0);  // 1 + 3 and 1
+  EXPECT_EQ(json["bound_fraction"], 5.0 / 7);
+  EXPECT_EQ(json["bound_kind"], "nominal");
+  EXPECT_EQ(json["rollout_stall_s"], 20.0);
+  EXPECT_EQ(json["trainer_stall_s"], 8.0);
+  EXPECT_EQ(json["offload_stall_s"], 1.0);
+  EXPECT_EQ(json["gpu_stall_s"], 29.0);
+  EXPECT_EQ(json["stall_bound_s"], 14.0);
+  EXPECT_EQ(json["stall_fraction"], 14.0 / 20);
+  EXPECT_EQ(json["bytes_minimum"]["gpu"], 10);
+  ASSERT_EQ(json["updates"].size(), 2U);
+  EXPECT_EQ(json["updates"][0]["makespan_s"], 5.0);
+  EXPECT_EQ(json["updates"][0]["last_completion_s"], 5.0);
+  EXPECT_EQ(json["updates"][1]["start_s"], 10.0);
+  EXPECT_EQ(json["updates"][1]["completed"], 1);
+  EXPECT_EQ(json["updates"][1]["failed"], 1);
+  ASSERT_EQ(json["failures"].size(), 2U);
+  EXPECT_EQ(json["failures"][0]["detected_after_s"], 1.0);
+  EXPECT_EQ(json["failures"][0]["message"], "host h1: 2 readers re-parented");
+  EXPECT_TRUE(json["failures"][1]["detected_after_s"].is_null());
+  EXPECT_EQ(json["group_waits"].size(), 0U);
 }
 
 TEST(Results, EventsAreOneALine) {
