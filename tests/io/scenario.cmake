@@ -1,7 +1,7 @@
 holdfast_test(scenario_test LABELS unit
   SOURCES name_pattern_test.cpp scenario_reader_test.cpp scenario_update_test.cpp
           other_traffic_test.cpp scenario_files_test.cpp scenario_layouts_test.cpp
-          scenario_workload_test.cpp spot_trace_test.cpp
+          scenario_workload_test.cpp spot_trace_test.cpp deployment_test.cpp
   LIBS holdfast_io)
 holdfast_test(scenario_property_test LABELS property SOURCES scenario_property_test.cpp
   LIBS holdfast_io)
