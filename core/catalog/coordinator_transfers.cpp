@@ -94,8 +94,10 @@ std::shared_ptr<const Demand> Coordinator::State::demand_for(
   for (std::uint32_t i = 0; i < workers.size(); ++i) {
     const Worker& w = workers[i];
     const Holder* holder = holder_of(WorkerId(i), key);
-    // What is to be cleared goes on serving as far as that makes the clearing possible.
-    const bool served = holder != nullptr && !holder->hidden && (!holder->pending || offloading);
+    // What is to be cleared goes on serving as far as that makes the clearing possible; who is to
+    // be filled passes on what it has.
+    const bool served = holder != nullptr ? !holder->hidden && (!holder->pending || offloading)
+                                          : wants.count(WorkerId(i)) != 0;
     const bool may_serve =
         w.incarnation != 0 && served && (w.card.reliable || config.serve_from_spot);
     // A number of its own for who is in no group, above those of all groups.
@@ -426,7 +428,7 @@ void Coordinator::State::on(WorkerId worker, const TransferStopped& message) {
   CallResult result;
   result.status = CallStatus::DeadlineExceeded;
   result.who = {worker};
-  finish_fetch(id, result);
+  finish_fetch(id, std::move(result));
 }
 
 void Coordinator::State::on(WorkerId worker, const Switched& message) {
