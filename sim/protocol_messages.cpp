@@ -57,6 +57,7 @@ void ProtocolService::State::send_down(WorkerId worker, const ToWorker& frame) {
     ++traffic.to_workers;
     to.life->loop().receive(frame);
     pump(worker);
+    if (to.card.group.valid()) release_calls(to.card.group);
     settle();
   });
 }

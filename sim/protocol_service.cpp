@@ -176,11 +176,54 @@ GroupCall ProtocolService::State::call(GroupId group, Call what, Time deadline) 
   if (auto* cancel = std::get_if<CancelCall>(&what)) cancel->fetch = calls.open_fetch(group);
   GroupCalls::Opened opened = calls.open(group, who, what);
   told(std::move(opened.ended));
+  if (who.empty()) return opened.call;
+  std::vector<HeldCall>& held = groups[group.index()].held;
+  held.push_back({opened.call, std::move(what), deadline, std::move(who)});
+  release_calls(group);
+  if (held.empty()) return opened.call;
+  network->call_at(deadline, [this, group, number = opened.call] {
+    std::vector<HeldCall>& late = groups[group.index()].held;
+    const auto at = std::find_if(late.begin(), late.end(),
+                                 [number](const HeldCall& c) { return c.number == number; });
+    if (at == late.end()) return;
+    const HeldCall overdue = std::move(*at);
+    late.erase(at);
+    make(overdue);
+    settle();
+  });
+  return opened.call;
+}
+
+// The members that live have sessions, in one generation of their group.
+bool ProtocolService::State::joined(const std::vector<WorkerId>& who) const {
+  std::optional<Generation> generation;
   for (const WorkerId worker : who) {
-    workers[worker.index()].life->loop().call(opened.call, what, deadline);
+    const auto& life = workers[worker.index()].life;
+    if (!life) continue;
+    if (!life->agent().connected()) return false;
+    const Generation here = life->agent().report().generation;
+    if (generation && *generation != here) return false;
+    generation = here;
+  }
+  return true;
+}
+
+void ProtocolService::State::release_calls(GroupId group) {
+  std::vector<HeldCall>& held = groups[group.index()].held;
+  while (!held.empty() && joined(held.front().who)) {
+    const HeldCall call = std::move(held.front());
+    held.erase(held.begin());
+    make(call);
+  }
+}
+
+void ProtocolService::State::make(const HeldCall& call) {
+  for (const WorkerId worker : call.who) {
+    const auto& life = workers[worker.index()].life;
+    if (!life) continue;
+    life->loop().call(call.number, call.what, call.deadline);
     network->wake_at(worker, network->now());
   }
-  return opened.call;
 }
 
 void ProtocolService::State::told(std::optional<GroupCalls::Ended> ended) {

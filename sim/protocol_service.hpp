@@ -6,6 +6,8 @@
 // plan is ready `planning_time` after it was asked for, whatever it takes here, and plans know
 // nothing of faults: the topology is nominal to them. A coordinator that stops loses everything;
 // one that starts is new and rebuilds. Plans that are made for one that died are lost with it.
+// The processes of a group wait for each other: a call is made when those of its members that run
+// have a session each, in one generation of the group, or at its deadline.
 // Users' code, write and kernel times are the workload's.
 //
 // Deterministic. Complexity: as Coordinator, Agent and SimNetwork, O(log events) each.

@@ -31,10 +31,18 @@ struct ProtocolService::State {
     std::optional<Version> runs;
     std::vector<WorkerId> missed;  // sources whose loss it has told in this life
   };
+  // A call that waits until the members know of each other.
+  struct HeldCall {
+    GroupCall number = 0;
+    Call what;
+    Time deadline;
+    std::vector<WorkerId> who;
+  };
   struct Group {
     std::vector<WorkerId> members;
     bool trainer = false;
     std::optional<Version> runs;
+    std::vector<HeldCall> held;  // in the order in which they were made
   };
 
   State(const Router& machine, ServiceSetup service, const ProtocolOptions& settings);
@@ -48,6 +56,9 @@ struct ProtocolService::State {
   void look_at_runs(WorkerId worker, const std::optional<Version>& version);
   void apply(const FaultChange& change);
   GroupCall call(GroupId group, Call call, Time deadline);
+  [[nodiscard]] bool joined(const std::vector<WorkerId>& who) const;
+  void release_calls(GroupId group);
+  void make(const HeldCall& call);
   void told(std::optional<GroupCalls::Ended> ended);
   // Tells the observer what has happened since; then takes away who has left.
   void settle();

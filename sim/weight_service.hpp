@@ -72,8 +72,8 @@ class ServiceObserver {
   // Once for each call. Ok if it was for every member that lives; else the end of the first member
   // (by rank) for whom it was not; Stopped if none is left.
   virtual void call_ended(GroupId group, GroupCall call, const CallResult& result) = 0;
-  // The version that every member runs, or nothing: not usable (overwritten, or a member is gone).
-  // Told when it changes.
+  // The version that every member has fetched and runs, or nothing: not usable (overwritten, or a
+  // member is gone). Told when it changes. Who publishes a version does not run it.
   virtual void runs_changed(GroupId group, const std::optional<Version>& version) = 0;
   // A verified block; once for each block that moved.
   virtual void block_delivered(WorkerId receiver, BlockId block, WorkerId source) = 0;

@@ -109,6 +109,10 @@ TEST(ProtocolService, EveryGroupGetsWhatIsPublished) {
   }
   EXPECT_EQ(service.moved().gpu, f.world.model() * (f.world.groups() - 1));
   EXPECT_EQ(f.seen->plans, 1U);
+  // Receivers pass on what they have.
+  EXPECT_TRUE(std::any_of(f.seen->from.begin(), f.seen->from.end(), [&](const auto& entry) {
+    return entry.first.second.value() >= f.world.ranks();
+  }));
 }
 
 // Without a fault each byte crosses the WAN once for each datacenter that lacks it.
@@ -116,8 +120,6 @@ TEST(ProtocolService, EachDatacenterIsEnteredOncePerByte) {
   testing_support::ClusterShape shape = small(1, 3);
   shape.datacenters = 3;
   Fixture f(shape);
-  if (getenv("POL")) f.options.policy = *parse_policy(getenv("POL"));
-  if (getenv("GATHER")) f.options.coordinator.gather = milliseconds(atoi(getenv("GATHER")));
   ProtocolService& service = f.make();
   service.call_at(seconds(60), [&] { service.stop(); });
   service.run(*f.seen, [&] { f.publish_and_fetch(f.everyone()); });

@@ -98,12 +98,7 @@ void Recorder::block_delivered(WorkerId receiver, BlockId /*block*/, WorkerId so
   ++delivered;
   if (on_delivery) on_delivery();
 }
-void Recorder::planned(const Demand& demand, const Plan* plan, const std::string& problem) {
-  if (getenv("DBG")) {
-    printf("%s plan: %s\n", to_string(service_.now()).c_str(), problem.c_str());
-    for (auto& c : demand.classes) { printf("  class %u blocks holders:", block_count(c)); for (auto h : c.holders) printf(" %u%s", h.value(), demand.workers[h.index()].may_serve ? "" : "x"); printf(" receivers:"); for (auto h : c.receivers) printf(" %u", h.value()); printf("\n"); }
-    if (plan) for (auto& st : plan->stripes) { printf("  stripe c%u %u+%u<%u:", st.block_class.value(), st.blocks.first, st.blocks.step, st.blocks.end); for (auto& e : st.edges) printf(" %u<-%u", e.child.value(), e.parent.value()); printf("\n"); }
-  }
+void Recorder::planned(const Demand& /*demand*/, const Plan* /*plan*/, const std::string& problem) {
   ++plans;
   if (!problem.empty()) problems.push_back(problem);
 }
