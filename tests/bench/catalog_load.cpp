@@ -239,7 +239,8 @@ void CatalogLoad::churn() {
   std::uint32_t group = 0;
   do {
     group = kVersions + below(groups_ - kVersions);
-  } while (!idle(group) || unfinished_[group] != 0);
+  } while (!idle(group));
+  if (unfinished_[group] != 0) return heartbeat(member(group, 0));
   const WorkerId id = member(group, below(kGpus));
   Client& client = clients_[id.index()];
   ++client.incarnation;
