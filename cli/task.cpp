@@ -46,7 +46,8 @@ Task::Task(const std::string& scenario, const std::string& policy)
 
 CheckedPlan make_checked_plan(const Task& task, Policy policy, std::uint64_t seed) {
   CheckedPlan result;
-  const PlanOptions options{seed, task.loaded.scenario.options.objective};
+  const PlanOptions options{seed, task.loaded.scenario.options.objective,
+                            task.loaded.scenario.baselines.nccl.algorithm};
   result.planned = make_plan(policy, task.router, task.update.demand, options);
   result.refused = check(result.planned.plan, task.update.demand, task.router);
   return result;

@@ -157,7 +157,8 @@ void refuse_more_than_an_update(const Scenario& scenario);
 [[nodiscard]] const char* to_string(Destination destination);
 
 // "star,chain", "all": what `policy` in a scenario and --policy on the command line accept, here as
-// single names. Throws Error(UnknownName) at `place`. No policy comes twice.
+// single names; `all` is all but the baselines. Throws Error(UnknownName) at `place`. No policy
+// comes twice.
 [[nodiscard]] std::vector<Policy> policies_of(const std::vector<Word>& names);
 
 }  // namespace holdfast

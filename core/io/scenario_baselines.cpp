@@ -52,10 +52,6 @@ StoreBaseline read_store(const YamlValue& value) {
 
 }  // namespace
 
-const char* to_string(NcclAlgorithm algorithm) {
-  return algorithm == NcclAlgorithm::Ring ? "ring" : "tree";
-}
-
 namespace scenario_detail {
 
 ScenarioBaselines read_baselines(const YamlValue& value) {

@@ -33,13 +33,10 @@
 
 #include "core/error.hpp"
 #include "core/io/pattern_list.hpp"
+#include "core/plan/planner.hpp"
 #include "core/units.hpp"
 
 namespace holdfast {
-
-enum class NcclAlgorithm { Ring, Tree };
-
-[[nodiscard]] const char* to_string(NcclAlgorithm algorithm);  // "ring", "tree"
 
 struct NcclBaseline {
   Time init_time = seconds(5);

@@ -348,6 +348,15 @@ std::vector<std::string> idle_options(const Scenario& scenario,
     warnings.push_back(to_string(*options.cap_place) +
                        ": 'reader_cap' has no effect: only the policy greedy looks at it");
   }
+  const ScenarioBaselines& baselines = scenario.baselines;
+  for (const auto& [policy, place] :
+       {std::pair{Policy::Nccl, baselines.nccl.place}, std::pair{Policy::Ucx, baselines.ucx.place},
+        std::pair{Policy::Store, baselines.store.place}}) {
+    if (place && std::find(policies.begin(), policies.end(), policy) == policies.end()) {
+      warnings.push_back(fmt::format("{}: '{}' has no effect: the policy of that name does not run",
+                                     to_string(*place), to_string(policy)));
+    }
+  }
   return warnings;
 }
 
@@ -383,6 +392,8 @@ std::vector<Policy> policies_of(const std::vector<Word>& names) {
     std::vector<std::string> wanted = {name.text};
     if (name.text == "all") {
       wanted = policy_names();
+      std::erase_if(wanted,
+                    [](const std::string& each) { return is_baseline(*parse_policy(each)); });
     }
     for (const std::string& text : wanted) {
       const Parsed<Policy> policy = parse_policy(text);

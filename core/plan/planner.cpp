@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/nearest.hpp"
+#include "core/plan/baseline_planners.hpp"
 #include "core/plan/cost_model.hpp"
 #include "core/plan/flat_planners.hpp"
 #include "core/plan/hierarchical.hpp"
@@ -22,6 +23,9 @@ constexpr std::array kNamed{std::pair{Policy::Star, "star"},
                             std::pair{Policy::TwoTree, "two_tree"},
                             std::pair{Policy::Hierarchical, "hierarchical"},
                             std::pair{Policy::Greedy, "greedy"},
+                            std::pair{Policy::Nccl, "nccl"},
+                            std::pair{Policy::Ucx, "ucx"},
+                            std::pair{Policy::Store, "store"},
                             std::pair{Policy::Auto, "auto"}};
 
 struct Candidate {
@@ -32,7 +36,8 @@ struct Candidate {
 };
 
 // Appends the policy's plans; `auto` has none of its own.
-void add_candidates(Policy policy, const PlanSpace& space, std::vector<Candidate>& candidates) {
+void add_candidates(Policy policy, const PlanSpace& space, const PlanOptions& options,
+                    std::vector<Candidate>& candidates) {
   const auto add = [&](Plan plan) {
     const Prediction prediction = predict(plan, space.demand(), space.router());
     candidates.push_back(
@@ -51,6 +56,15 @@ void add_candidates(Policy policy, const PlanSpace& space, std::vector<Candidate
       throw Error(ErrorCode::Unsupported,
                   "greedy chooses sources while the update runs, so that there is no plan of it "
                   "beforehand; simulate it, or plan with another policy");
+    case Policy::Nccl:
+      return add(plan_nccl(space, options.nccl));
+    case Policy::Ucx:
+      return add(plan_ucx(space));
+    case Policy::Store:
+      throw Error(
+          ErrorCode::Unsupported,
+          "store pushes all bytes to a store and pulls them from there, which is no plan of "
+          "one update; name another policy");
     case Policy::Hierarchical:
       for (CandidatePlan& c : hierarchical_candidates(space)) {
         candidates.push_back(
@@ -106,6 +120,10 @@ Parsed<Policy> parse_policy(std::string_view name) {
       fmt::format("'{}' is not a policy{}", name, suggestion(name, policy_names())));
 }
 
+const char* to_string(NcclAlgorithm algorithm) {
+  return algorithm == NcclAlgorithm::Ring ? "ring" : "tree";
+}
+
 const char* to_string(Objective objective) {
   return objective == Objective::Stall ? "stall" : "makespan";
 }
@@ -125,10 +143,10 @@ Planned make_plan(Policy policy, const Router& router, const Demand& demand,
   if (policy == Policy::Auto) {
     // On equal terms the planner that copes best with what the model leaves out comes first.
     for (const Policy each : {Policy::Hierarchical, Policy::TwoTree, Policy::Chain, Policy::Star}) {
-      add_candidates(each, space, candidates);
+      add_candidates(each, space, options, candidates);
     }
   } else {
-    add_candidates(policy, space, candidates);
+    add_candidates(policy, space, options, candidates);
   }
   Candidate& best = best_of(candidates, options.objective);
   return {std::move(best.plan), best.planner, best.makespan};

@@ -12,10 +12,21 @@
 
 namespace holdfast {
 
-enum class Policy { Star, Chain, Binomial, TwoTree, Hierarchical, Greedy, Auto };
+enum class Policy {
+  Star,
+  Chain,
+  Binomial,
+  TwoTree,
+  Hierarchical,
+  Greedy,
+  Nccl,  // baselines of other systems: baseline_planners.hpp
+  Ucx,
+  Store,  // push, then pull; no plan says it
+  Auto
+};
 
-[[nodiscard]] const char* to_string(Policy policy);  // "star", "two_tree", ...
-[[nodiscard]] std::vector<std::string> policy_names();
+[[nodiscard]] const char* to_string(Policy policy);     // "star", "two_tree", ...
+[[nodiscard]] std::vector<std::string> policy_names();  // of all
 [[nodiscard]] Parsed<Policy> parse_policy(std::string_view name);
 
 // What a plan is to keep short. Policies other than `auto` and `hierarchical` have one shape and do
@@ -28,9 +39,15 @@ enum class Objective {
 [[nodiscard]] const char* to_string(Objective objective);  // "makespan", "stall"
 [[nodiscard]] Parsed<Objective> parse_objective(std::string_view name);
 
+// How policy `nccl` broadcasts. NCCL's own broadcast is a ring; its trees are for all-reduce.
+enum class NcclAlgorithm { Ring, Tree };
+
+[[nodiscard]] const char* to_string(NcclAlgorithm algorithm);  // "ring", "tree"
+
 struct PlanOptions {
   std::uint64_t seed = 0;  // for policies that draw (none so far)
   Objective objective = Objective::Makespan;
+  NcclAlgorithm nccl = NcclAlgorithm::Ring;
 };
 
 struct Planned {
@@ -44,8 +61,13 @@ struct Planned {
   return policy == Policy::Greedy;
 }
 
-// Throws Error(Unsupported) where no path joins some receiver to any holder, and for policies that
-// are online.
+// True for what stands for another system. `all` leaves these out: name them.
+[[nodiscard]] constexpr bool is_baseline(Policy policy) {
+  return policy == Policy::Nccl || policy == Policy::Ucx || policy == Policy::Store;
+}
+
+// Throws Error(Unsupported) where no path joins some receiver to any holder, for policies that are
+// online, and for `store`.
 // Near-linear in workers; deterministic: ties go to the lower id.
 [[nodiscard]] Planned make_plan(Policy policy, const Router& router, const Demand& demand,
                                 const PlanOptions& options = {});
