@@ -56,7 +56,8 @@ struct TcpOptions {
   Time heartbeat = seconds(1);
   Time silence = seconds(5);
   Time revoke = seconds(1);
-  // bytes_per_read: any; reads_in_flight: at most 4096; pieces_per_read: at most 1024.
+  // bytes_per_read: any; reads_in_flight: at most 4096; pieces_per_read: at most 1024. The same for
+  // all workers: a source leaves a reader that has more reads in flight than it takes itself.
   PeerLimits limits{Bytes(std::uint64_t{1} << 30), 64, 256};
   Rate rate;                           // of all that is served together; zero: no limit
   std::uint32_t frame_bytes = 262144;  // of data; at most that

@@ -140,7 +140,7 @@ TEST(TcpTransport, ReadsWithoutBytes) {
   EXPECT_EQ(reader.transport.read(none), Posted::Posted);
   reader.read(4, peer, access, {101, 0, 0});
   EXPECT_TRUE(pump({&reader, &source}, [&] { return reader.reads.size() == 4; }));
-  for (const OpId id : {1, 2, 3}) EXPECT_EQ(reader.status(id), "ok") << id;
+  for (const OpId id : {OpId{1}, OpId{2}, OpId{3}}) EXPECT_EQ(reader.status(id), "ok") << id;
   EXPECT_EQ(reader.status(4), "out of range");
   EXPECT_TRUE(std::equal(reader.memory.begin() + 10, reader.memory.begin() + 15,
                          source.memory.begin() + 3));
@@ -368,6 +368,39 @@ TEST(TcpTransport, RevokeDuringAReadWaitsForTheReader) {
   EXPECT_TRUE(reader.lost.empty());
 }
 
+// With a frame half gone and no room for the rest: no byte of the region leaves after the call, and
+// what else the reader has asked for on that connection goes on.
+TEST(TcpTransport, RevokeInTheMiddleOfAFrame) {
+  constexpr std::uint64_t kSize = 32 * kMiB;
+  TcpOptions patient;
+  patient.revoke = seconds(60);
+  Party source(0, std::vector<std::byte>(kSize, std::byte{0x11}), patient);
+  std::vector<std::byte> more = content_bytes(9, kMiB);
+  const RegionId others = source.transport.add_region(more, Bytes(more.size()));
+  Party reader(1, std::vector<std::byte>(kSize));
+  const Access access = source.transport.allow(reader.self, kPumpVersion, source.region);
+  const Access other = source.transport.allow(reader.self, {1, 3}, others);
+  const PeerId peer = reader.open(source);
+  reader.read(1, peer, access, {0, 0, kSize - kMiB});
+  reader.read(2, peer, other, {0, kSize - kMiB, kMiB});
+  EXPECT_TRUE(pump({&reader, &source}, [&] { return source.transport.readers() == 1; }));
+  reader.poll();
+  pump_for({&source}, milliseconds(100));  // until nothing more goes into the socket
+  source.transport.revoke(reader.self, kPumpVersion);
+  std::fill(source.memory.begin(), source.memory.end(), std::byte{0xee});
+  pump_for({&source}, milliseconds(50));
+  EXPECT_TRUE(source.revoked.empty());
+  EXPECT_TRUE(pump({&reader, &source},
+                   [&] { return reader.reads.size() == 2 && !source.revoked.empty(); }));
+  EXPECT_EQ(reader.status(1), "access denied");
+  EXPECT_EQ(reader.status(2), "ok");
+  EXPECT_TRUE(std::equal(more.begin(), more.end(), reader.memory.end() - kMiB));
+  const auto leaked = std::find(reader.memory.begin(), reader.memory.end() - kMiB, std::byte{0xee});
+  EXPECT_EQ(leaked, reader.memory.end() - kMiB);
+  EXPECT_EQ(reader.memory[0], std::byte{0x11});
+  EXPECT_TRUE(reader.lost.empty());
+}
+
 // A reader that does not answer is cut off at the deadline.
 TEST(TcpTransport, RevokeIsBounded) {
   TcpOptions options;
@@ -446,7 +479,7 @@ TEST(TcpTransport, GarbageEndsOneConnection) {
   const Access access = source.transport.allow(reader.self, kPumpVersion, source.region);
   const PeerId peer = reader.open(source);
   EXPECT_TRUE(pump({&reader, &source}, [&] { return source.transport.readers() == 1; }));
-  for (int round = 0; round < 60; ++round) {
+  for (std::uint64_t round = 0; round < 60; ++round) {
     const real::Descriptor raw = raw_connection(source.transport.address());
     std::vector<std::byte> bytes;
     if (round % 2 == 0) real::append_hello({WorkerId(7U), source.self, 0, 0, 0}, bytes);
