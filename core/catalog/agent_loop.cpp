@@ -38,8 +38,11 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
   }
 
   void add_child(const LiveEdge& edge) {
-    if (edge.parent_has_all) return;  // it needs no word
-    engine_.add_child({edge.stripe, edge.child, edge.path, edge.have_interval});
+    if (edge.parent != engine_.worker()) {
+      engine_.expect_child({edge.stripe, edge.child, edge.alternate_path, edge.have_interval});
+    } else if (!edge.parent_has_all) {  // else it needs no word
+      engine_.add_child({edge.stripe, edge.child, edge.path, edge.have_interval});
+    }
   }
 
   [[nodiscard]] const PlannedTransfer& planned() const { return *ref_; }
@@ -301,10 +304,13 @@ void AgentLoop::on(const AddChildren& command) {
   const Holding* holding =
       command.slot < holdings.size() && holdings[command.slot] ? &*holdings[command.slot] : nullptr;
   for (const LiveEdge& edge : command.edges) {
+    const bool as_parent = edge.parent == setup_.agent.worker();
     if (transfer != nullptr) {
       transfer->add_child(edge);
-    } else if (!edge.parent_has_all) {
-      teller_.add(command.transfer, edge, holding, setup_.agent.incarnation());
+    } else if (!as_parent || !edge.parent_has_all) {
+      LiveEdge told = edge;
+      if (!as_parent) told.path = edge.alternate_path;
+      teller_.add(command.transfer, told, holding, setup_.agent.incarnation());
     }
   }
 }

@@ -566,7 +566,8 @@ void Coordinator::State::on(const RepairMade& made) {
           asked[source]
               .try_emplace(edge.child, GrantedReader{edge.child, reader->second.incarnation, {}})
               .first->second;
-      if (source == edge.parent) granted.edges.push_back(edge);
+      // An alternate that has not everything must know whom to answer.
+      if (source == edge.parent || !edge.alternate_has_all) granted.edges.push_back(edge);
     }
   }
   std::map<WorkerId, std::vector<GrantedReader>> by_source;

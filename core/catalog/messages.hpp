@@ -314,7 +314,8 @@ struct Unhide {
 struct GrantedReader {
   WorkerId reader;
   Incarnation incarnation = 0;
-  std::vector<LiveEdge> edges;  // children that the tables do not name
+  // Children that the tables do not name: of this source as parent, or as alternate.
+  std::vector<LiveEdge> edges;
 };
 struct GrantReads {
   TransferRef transfer;
