@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/topology/capacity_share.hpp"
 #include "sim/simulation.hpp"
 #include "tests/sim/sim_fixtures.hpp"
 
@@ -37,6 +38,20 @@ TEST(ClosedForm, SingleFlow) {
     expect_time(result.makespan, kLatency * 2 + kBlockTime * blocks);
     EXPECT_EQ(result.completed[1], result.makespan);
     EXPECT_EQ(result.completed[0], Time(0));
+  }
+}
+
+// Others keep two fifths of every link: transports honour what the topology leaves.
+//   T = 2 L + n B u / 0.6
+TEST(ClosedForm, OtherTrafficIsLeftItsShare) {
+  const Topology whole = make_star({.hosts = 4});
+  const std::vector<std::uint32_t> taken(whole.links().size(), kWholeInMillionths * 2 / 5);
+  const Topology topology = beside_other_traffic(whole, taken);
+  const Demand demand = make_demand(topology, 4, 60);
+  const auto result = run(topology, demand, tree_plan(topology, demand, {0, 0, 0}, 2));
+  const Time transfer = transfer_time(kBlock * 60 * 3, Rate(600'000'000));
+  for (std::uint32_t i = 1; i < 4; ++i) {
+    expect_time(result.completed[i], kLatency * 2 + transfer);
   }
 }
 
