@@ -35,7 +35,9 @@ void Agent::State::start(const CallMade& made, const PublishCall& call) {
   if (card.host_memory) {
     return finish(made.id, CallStatus::BufferBusy, "host memory keeps copies for others");
   }
-  if (fetch) return finish(made.id, CallStatus::BufferBusy, "a fetch is open");
+  if (fetch || called_about(call.version)) {
+    return finish(made.id, CallStatus::BufferBusy, "another call is open");
+  }
   std::optional<SlotNumber> slot = slot_of(call.version);
   const bool was_there = slot.has_value();
   for (SlotNumber s = 0; s < slots.size() && !slot; ++s) {
@@ -105,16 +107,19 @@ void Agent::State::published(const OpenCall& call, const CallResult& result) {
   }
 }
 
+bool Agent::State::called_about(const Version& version) const {
+  return std::any_of(calls.begin(), calls.end(), [&](const OpenCall& open) {
+    const auto* unpublish = std::get_if<UnpublishCall>(&open.call);
+    const auto* publish = std::get_if<PublishCall>(&open.call);
+    return (unpublish != nullptr && unpublish->version == version) ||
+           (publish != nullptr && publish->version == version);
+  });
+}
+
 void Agent::State::start(const CallMade& made, const UnpublishCall& call) {
   const auto slot = slot_of(call.version);
   if (!slot) return finish(made.id, CallStatus::UnknownVersion);
-  const bool asked = std::any_of(calls.begin(), calls.end(), [&](const OpenCall& open) {
-    const auto* other = std::get_if<UnpublishCall>(&open.call);
-    const auto* publish = std::get_if<PublishCall>(&open.call);
-    return (other != nullptr && other->version == call.version) ||
-           (publish != nullptr && publish->version == call.version);
-  });
-  if (asked || filling(*slot)) {
+  if (called_about(call.version) || filling(*slot)) {
     return finish(made.id, CallStatus::BufferBusy, "another call is about it");
   }
   if (fetch && fetch->call.destination == Destination::InPlace) {

@@ -19,18 +19,19 @@ void Agent::State::on(const Clear& message) {
   }
   slot.clearing = clearing;
   hide(*number);
-  for (Transfer& transfer : transfers) {
-    if (transfer.slot == *number && !transfer.filled) stop_transfer(transfer);
-  }
 }
 
-// No reader gets in any more, nor those who were about to: they were not told yet.
+// No reader gets in any more, nor those who were about to: they were not told yet. Nothing more is
+// read into it.
 void Agent::State::hide(SlotNumber number) {
   Slot& slot = slots[number];
   Holding& holding = *slot.holding;
   if (holding.state != HoldingState::Hidden) slot.shown = holding.state;
   holding.state = HoldingState::Hidden;
   if (running == number) run_slot(std::nullopt);
+  for (Transfer& transfer : transfers) {
+    if (transfer.slot == number && !transfer.filled) stop_transfer(transfer);
+  }
   std::vector<ReadGrant> gone;
   for (std::size_t g = grants.size(); g-- > 0;) {
     const ReadGrant grant = grants[g];

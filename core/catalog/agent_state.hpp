@@ -129,6 +129,8 @@ struct Agent::State {
   void start(const CallMade& made, const FetchCall& call);
   void start(const CallMade& made, const CancelCall& call);
   void start(const CallMade& made, const LeaveCall& call);
+  // A publish or unpublish of it is open.
+  [[nodiscard]] bool called_about(const Version& version) const;
   void open(const CallMade& made);
   void ask(OpenCall& call);
   void ask_all();

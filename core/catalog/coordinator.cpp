@@ -128,7 +128,7 @@ void Coordinator::State::fire(const Timer& timer) {
       } else {
         result.reason = group.trouble;
       }
-      finish_fetch(GroupId(static_cast<std::uint32_t>(timer.id)), std::move(result));
+      finish_fetch(GroupId(static_cast<std::uint32_t>(timer.id)), result);
       break;
     }
     case TimerKind::Gather:

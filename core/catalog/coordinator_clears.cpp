@@ -208,7 +208,7 @@ void Coordinator::State::on(WorkerId worker, const ClearFailed& message) {
         set_serving(worker, *holder, false, false);
         send(worker, Unhide{key.second});
       }
-      finish_fetch(workers[worker.index()].card.group, std::move(result));
+      finish_fetch(workers[worker.index()].card.group, result);
       break;
     case ClearReason::Leave:
       dirty_leaves.insert(worker);

@@ -51,7 +51,7 @@ void Coordinator::State::on(WorkerId worker, const AskFetch& message) {
   if (!(message.call == group.call)) {
     CallResult result;
     result.status = CallStatus::GroupMismatch;
-    return finish_fetch(card.group, std::move(result));
+    return finish_fetch(card.group, result);
   }
   if (std::all_of(group.asked.begin(), group.asked.end(), [](bool asked) { return asked; })) {
     decide(card.group);
@@ -162,7 +162,7 @@ void Coordinator::State::advance(GroupId id) {
     CallResult result;
     result.version = group.last.result.version;
     result.root = group.last.result.root;
-    return finish_fetch(id, std::move(result));
+    return finish_fetch(id, result);
   }
   if (securing || clearing) {
     group.phase = securing ? Phase::Securing : Phase::Clearing;
@@ -182,7 +182,7 @@ void Coordinator::State::on(WorkerId worker, const AskCancel& message) {
   if (group.phase == Phase::Idle || message.n != open) return;
   CallResult result;
   result.status = CallStatus::Cancelled;
-  finish_fetch(card.group, std::move(result));
+  finish_fetch(card.group, result);
 }
 
 void Coordinator::State::on(WorkerId worker, const Filled& message) {
@@ -219,11 +219,11 @@ void Coordinator::State::check_filled(GroupId id) {
   CallResult result;
   result.version = group.last.result.version;
   result.root = group.last.result.root;
-  finish_fetch(id, std::move(result));
+  finish_fetch(id, result);
 }
 
 // Ends the open fetch for all members alike.
-void Coordinator::State::finish_fetch(GroupId id, CallResult result) {
+void Coordinator::State::finish_fetch(GroupId id, const CallResult& result) {
   Group& group = groups[id.index()];
   const bool decided = group.phase != Phase::Collecting;
   if (!decided) {

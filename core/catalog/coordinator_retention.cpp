@@ -251,7 +251,9 @@ void Coordinator::State::forget_on_hosts(VersionKey key) {
 
 // Calls that wait for a version's safety or installation, beyond their deadlines.
 void Coordinator::State::expire_waits() {
-  for (auto& [key, version] : versions) {
+  for (auto& entry : versions) {
+    const VersionKey& key = entry.first;
+    VersionState& version = entry.second;
     std::erase_if(version.retain_waits, [&](const RetainWait& wait) {
       if (wait.deadline > now) return false;
       CallResult result;

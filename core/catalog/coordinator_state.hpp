@@ -271,7 +271,7 @@ struct Coordinator::State {
   [[nodiscard]] CallResult choose(const Group& group) const;
   void advance(GroupId id);
   [[nodiscard]] std::optional<Version> victim_of(WorkerId worker, const Group& group) const;
-  void finish_fetch(GroupId id, CallResult result);
+  void finish_fetch(GroupId id, const CallResult& result);
   void check_filled(GroupId id);
   void tell_group(const Group& group, const CoordinatorMessage& message);
 

@@ -428,7 +428,7 @@ void Coordinator::State::on(WorkerId worker, const TransferStopped& message) {
   CallResult result;
   result.status = CallStatus::DeadlineExceeded;
   result.who = {worker};
-  finish_fetch(id, std::move(result));
+  finish_fetch(id, result);
 }
 
 void Coordinator::State::on(WorkerId worker, const Switched& message) {

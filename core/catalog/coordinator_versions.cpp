@@ -231,7 +231,7 @@ void Coordinator::State::newly_fetchable(VersionKey key) {
     CallResult result;
     result.status = CallStatus::Superseded;
     result.version = key.second;
-    finish_fetch(GroupId(g), std::move(result));
+    finish_fetch(GroupId(g), result);
   }
 }
 
@@ -255,7 +255,7 @@ void Coordinator::State::on(WorkerId worker, const AskWithdraw& message) {
     CallResult end;
     end.status = CallStatus::Withdrawn;
     end.version = key.second;
-    finish_fetch(GroupId(g), std::move(end));
+    finish_fetch(GroupId(g), end);
   }
   dirty_versions.insert(key);
   answer(worker, message.call, std::move(result));
@@ -369,7 +369,7 @@ void Coordinator::State::lose(VersionKey key) {
       result.shard = shard;
       break;
     }
-    finish_fetch(GroupId(g), std::move(result));
+    finish_fetch(GroupId(g), result);
   }
 }
 

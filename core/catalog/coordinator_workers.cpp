@@ -208,7 +208,7 @@ void Coordinator::State::break_group(GroupId id, WorkerId by) {
     CallResult result;
     result.status = CallStatus::GroupBroken;
     result.who = group.broken_by;
-    finish_fetch(id, std::move(result));
+    finish_fetch(id, result);
   }
   ++group.generation;
   group.last = Decision{};

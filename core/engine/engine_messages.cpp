@@ -80,6 +80,10 @@ bool WorkerEngine::on_ask(WorkerId from, const Ask& ask) {
   const std::uint32_t end = ask.first + std::min(blocks - ask.first, kMaxHaveBlocks);
   const std::uint32_t number = find_stripe(stripe);
   std::uint32_t c = number == kNone ? kNone : find_child(number, from);
+  if (c != kNone && children_[c].gone && children_[c].expected) {
+    children_[c].gone = false;
+    children_[c].expected = false;
+  }
   if (c != kNone && children_[c].gone) c = kNone;
   if (c == kNone) {
     // A holder keeps no state of the plan's children, nor anybody of those whose alternate it is.

@@ -52,6 +52,7 @@ WorkerEngine::WorkerEngine(std::shared_ptr<const UpdateTables> tables, WorkerId 
   }
   // The first step begins everything: no list is needed.
   for (InEdge& edge : edges_) edge.fresh = false;
+  for (StripeState& stripe : stripes_) stripe.planned_over = false;
   fresh_edges_ = {};
   fresh_children_ = {};
 }
@@ -83,6 +84,7 @@ std::uint32_t WorkerEngine::stripe_state(StripeId stripe) {
 
 EdgeNumber WorkerEngine::assign(const Assignment& assignment) {
   const std::uint32_t number = stripe_state(assignment.stripe);
+  stripes_[number].planned_over = true;
   std::erase(lost_, assignment.parent);
   EdgeNumber place = kNone;
   for (EdgeNumber e = stripes_[number].first_edge; e != kNone; e = edges_[e].next_edge) {
@@ -127,7 +129,9 @@ EdgeNumber WorkerEngine::assign(const Assignment& assignment) {
 
 void WorkerEngine::drop(StripeId stripe) {
   const std::uint32_t number = find_stripe(stripe);
+  std::erase_if(alternates_, [&](const Alternate& known) { return known.stripe == stripe; });
   if (number == kNone) return;
+  stripes_[number].planned_over = true;
   for (EdgeNumber e = stripes_[number].first_edge; e != kNone; e = edges_[e].next_edge) {
     if (edges_[e].left != 0) close(e);
   }
@@ -168,11 +172,28 @@ std::uint32_t WorkerEngine::find_child(std::uint32_t stripe, WorkerId worker) co
 }
 
 void WorkerEngine::add_child(const Child& child) {
+  const std::uint32_t place = child_place(child);
+  children_[place].gone = false;
+  fresh_children_.push_back(place);
+  fresh_ = true;
+}
+
+void WorkerEngine::expect_child(const Child& child) {
+  const std::uint32_t number = stripe_state(child.stripe);
+  const std::uint32_t known = find_child(number, child.worker);
+  if (known != kNone && !children_[known].gone) return;
+  ChildState& state = children_[child_place(child)];
+  state.gone = true;
+  state.expected = true;
+}
+
+// The child's own place, that of one that is gone for good, or a new one.
+std::uint32_t WorkerEngine::child_place(const Child& child) {
   const std::uint32_t number = stripe_state(child.stripe);
   std::uint32_t place = find_child(number, child.worker);
   for (std::uint32_t c = stripes_[number].first_child; c != kNone && place == kNone;
        c = children_[c].next_child) {
-    if (children_[c].gone) place = c;
+    if (children_[c].gone && !children_[c].expected) place = c;
   }
   if (place == kNone) {
     place = static_cast<std::uint32_t>(children_.size());
@@ -182,20 +203,22 @@ void WorkerEngine::add_child(const Child& child) {
   ChildState& state = children_[place];
   state.worker = child.worker;
   state.stripe = number;
-  state.gone = false;
+  state.expected = false;
   state.low = kNone;
   state.high = 0;
   state.path = child.path;
   state.have_interval = std::max(child.have_interval, config_.least_have_interval);
   state.quiet_until = kLongAgo;
-  fresh_children_.push_back(place);
-  fresh_ = true;
+  return place;
 }
 
 void WorkerEngine::remove_child(StripeId stripe, WorkerId worker) {
   const std::uint32_t number = find_stripe(stripe);
   if (number == kNone) return;
-  if (const std::uint32_t c = find_child(number, worker); c != kNone) children_[c].gone = true;
+  const std::uint32_t c = find_child(number, worker);
+  if (c == kNone) return;
+  children_[c].gone = true;
+  children_[c].expected = false;
 }
 
 bool WorkerEngine::verified(const StripeState& stripe, std::uint32_t index) const {

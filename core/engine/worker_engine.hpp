@@ -19,7 +19,8 @@
 //   7. A parent is given up when it is lost (WorkerLost, PeerGone), when a read of it fails, and
 //   when
 //      a block of it has the wrong digest. The assignment then turns to an alternate by itself
-//      (Reparented): the plan's, else those of `add_alternate`, in the order in which they came;
+//      (Reparented): the plan's, else those of `add_alternate`, in the order in which they came
+//      (once the stripe was dropped or given anew: those that were named after that alone);
 //      never to one that is lost or was given up for this stripe. With nobody left it says
 //      NeedParent and waits for `assign` or `add_alternate`. What is verified is never read
 //      again.
@@ -28,7 +29,9 @@
 //   9. A source is slow when a read of it is open and nothing came of it for four planned block
 //      times (and at least `least_slow_time`): SlowSource is said once, and again only after four
 //      blocks came in at most eight block times. It goes on reading: slow is not dead.
-//  10. Who is a child's alternate in the plan takes it as a child when it asks.
+//  10. Who is a child's alternate in the plan, or was told to expect it, takes it as a child when
+//  it
+//      asks.
 //  11. At most `peer_reads` reads are open at one parent, and `port_reads` or `port_bytes` at one
 //      port of ours; assignments that this holds up take turns.
 //
@@ -111,6 +114,8 @@ class WorkerEngine {
   // One more child, at any time; the next step tells it what is there. One that is there already is
   // told everything again.
   void add_child(const Child& child);
+  // Somebody whose alternate we are, though not in the tables: no word until it asks.
+  void expect_child(const Child& child);
   // No more words to it. Harmless if it is no child.
   void remove_child(StripeId stripe, WorkerId worker);
 
@@ -193,6 +198,7 @@ class WorkerEngine {
     std::uint32_t high = 0;
     bool due = false;  // has an entry in due_
     bool gone = false;
+    bool expected = false;  // while gone: comes back by asking
     Path path;
     Time have_interval;
     Time quiet_until;  // no message before
@@ -234,6 +240,7 @@ class WorkerEngine {
   [[nodiscard]] bool over_budget(const InEdge& edge) const;
   [[nodiscard]] Time slow_after(const InEdge& edge) const;
   [[nodiscard]] std::uint32_t first_missing(const InEdge& edge) const;
+  std::uint32_t child_place(const Child& child);
   [[nodiscard]] std::uint32_t find_child(std::uint32_t stripe, WorkerId worker) const;
 
   void begin_fresh();

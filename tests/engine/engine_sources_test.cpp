@@ -173,6 +173,51 @@ TEST(EngineSources, AlternatesAreTakenInOrderAndOnce) {
   EXPECT_EQ(bench.all<Reparented>()[0].to, WorkerId(4U));
 }
 
+// What was planned or named for an edge does not count for one that came instead of it: the new
+// parent may hang below the old alternate.
+TEST(EngineSources, ANewAssignmentHasNewAlternates) {
+  for (const bool dropped : {true, false}) {
+    SCOPED_TRACE(dropped);
+    Family bench(2);
+    bench.have(1, 0, {0xff}, 8);
+    if (dropped) {
+      bench.engine->add_alternate(StripeId(0U), WorkerId(3U), {}, true);
+      bench.engine->drop(StripeId(0U));
+    }
+    bench.engine->assign({StripeId(0U), WorkerId(4U), 0, 8, 3, true, {}, {}, {}});
+    bench.step(TimePassed{});
+    for (const std::uint32_t i : {0U, 1U, 2U}) {
+      bench.step(BlockRead{{0, i}, ReadStatus::Cancelled});
+    }
+    EXPECT_EQ(bench.reads(), (Indices{0, 1, 2}));
+    bench.step(WorkerLost{WorkerId(4U)});
+    EXPECT_TRUE(bench.all<Reparented>().empty());
+    EXPECT_EQ(bench.all<NeedParent>().size(), 1U);
+  }
+}
+
+TEST(EngineSources, AnExpectedChildIsToldOnceItAsks) {
+  Bench bench(8, {0}, 1);
+  bench.step(TimePassed{});
+  bench.verify(0);
+  bench.engine->expect_child({StripeId(0U), WorkerId(7U), {}, {}});
+  bench.engine->expect_child({StripeId(0U), WorkerId(8U), {}, {}});
+  bench.engine->add_child({StripeId(0U), WorkerId(9U), {}, {}});
+  EXPECT_EQ(bench.engine->children(), 3U) << "expected ones keep their places";
+  bench.step(TimePassed{});
+  EXPECT_EQ(bench.told(), Told{{0}}) << "to worker 9 alone";
+  bench.now += milliseconds(1);
+  bench.ask(7, 0);
+  EXPECT_EQ(bench.told(), Told{{0}});
+  bench.now += milliseconds(1);
+  bench.verify(1);
+  EXPECT_EQ(bench.told().size(), 2U) << "to workers 7 and 9";
+  bench.engine->remove_child(StripeId(0U), WorkerId(8U));
+  bench.ask(8, 0);
+  EXPECT_TRUE(bench.told().empty());
+  EXPECT_EQ(bench.engine->ignored_messages(), 1U);
+}
+
 TEST(EngineSources, DropEndsAStripe) {
   Bench bench(8, {0}, 1);
   bench.step(TimePassed{});

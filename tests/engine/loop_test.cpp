@@ -28,7 +28,7 @@ class ScriptedTransport final : public Transport {
     opened.push_back(endpoint);
     return PeerId(opened.size() - 1);
   }
-  void close(PeerId) override {}
+  void close(PeerId peer) override { closed.push_back(peer); }
   [[nodiscard]] PeerLimits limits(PeerId) const override { return {Bytes(1000), 100, 1}; }
   Access allow(WorkerId, Version, RegionId) override { return {}; }
   void revoke(WorkerId, Version) override {}
@@ -44,7 +44,7 @@ class ScriptedTransport final : public Transport {
     }
     return answer;
   }
-  void cancel(OpId) override {}
+  void cancel(OpId id) override { cancelled.push_back(id); }
   bool send(PeerId, std::span<const std::byte>) override { return true; }
   std::size_t poll(std::span<TransportEvent> out) override {
     if (events.empty() || out.empty()) return 0;
@@ -67,6 +67,8 @@ class ScriptedTransport final : public Transport {
   std::deque<Posted> script;
   std::vector<Post> posts;
   std::vector<Endpoint> opened;
+  std::vector<PeerId> closed;
+  std::vector<OpId> cancelled;
   std::deque<TransportEvent> events;
   Time time = seconds(1);
 };
@@ -96,11 +98,12 @@ EngineConfig alone() {
 struct Scene {
   explicit Scene(Bytes block) : Scene(simple_demand(1, 4, block)) {}
   explicit Scene(const Demand& wanted) : Scene(wanted, tree_plan(wanted, {0}, 4)) {}
-  Scene(const Demand& wanted, const Plan& plan) : demand(wanted), placement(demand.block_bytes) {
+  Scene(const Demand& wanted, const Plan& plan, const EngineConfig& config = alone())
+      : demand(wanted), placement(demand.block_bytes) {
     demand.verify = false;
     engine = std::make_unique<WorkerEngine>(
         std::make_shared<const UpdateTables>(demand, plan, nullptr, std::vector<std::uint64_t>{}),
-        WorkerId(1U), alone());
+        WorkerId(1U), config);
     loop = std::make_unique<WorkerLoop>(
         LoopSetup{*engine, transport, memory, placement, RegionId(0U), grants, 1, nullptr});
   }
@@ -314,6 +317,97 @@ TEST(LoopConnections, TheLossOfASharedOneEndsTheLoop) {
     EXPECT_FALSE(scene.loop->pump());
     EXPECT_EQ(scene.transport.posts.size(), posted);
   }
+}
+
+// --- Cancelling ----------------------------------------------------------------------------------
+
+// A dropped block is over when its reads are; a rest that was not posted is never read.
+TEST(LoopCancel, ReadsEndAndRestsAreForgotten) {
+  Scene scene(Bytes(2500));
+  scene.transport.script = {kYes, kLater, kLater};
+  EXPECT_TRUE(scene.loop->pump());
+  ASSERT_EQ(scene.transport.posts.size(), 1U);
+  scene.engine->drop(StripeId(0U));
+  EXPECT_TRUE(scene.loop->pump());
+  EXPECT_EQ(scene.transport.cancelled, std::vector<OpId>{scene.transport.posts[0].id});
+  EXPECT_EQ(scene.engine->open_work(), 1U);
+  EXPECT_FALSE(scene.loop->transfer().idle());
+  scene.transport.complete(0, ReadStatus::Cancelled);
+  EXPECT_TRUE(scene.loop->pump());
+  EXPECT_EQ(scene.engine->open_work(), 0U);
+  EXPECT_TRUE(scene.loop->transfer().idle());
+  EXPECT_EQ(scene.transport.posts.size(), 1U);
+}
+
+// Its reads so far are done and only the rest is missing: it is over at once.
+TEST(LoopCancel, ARestAloneIsOverAtOnce) {
+  Scene scene(Bytes(2500));
+  scene.transport.script = {kYes, kLater, kLater, kLater, kLater, kLater, kLater};
+  EXPECT_TRUE(scene.loop->pump());
+  scene.transport.complete(0);
+  EXPECT_TRUE(scene.loop->pump());
+  ASSERT_EQ(scene.transport.posts.size(), 1U);
+  EXPECT_EQ(scene.engine->open_work(), 1U);
+  scene.engine->drop(StripeId(0U));
+  EXPECT_TRUE(scene.loop->pump());
+  EXPECT_TRUE(scene.transport.cancelled.empty());
+  EXPECT_EQ(scene.engine->open_work(), 0U);
+  EXPECT_TRUE(scene.loop->transfer().idle());
+}
+
+TEST(LoopCancel, StopCancelsAndClosesWhenAllIsDone) {
+  Scene scene(Bytes(1000));
+  EXPECT_TRUE(scene.loop->pump());
+  ASSERT_EQ(scene.transport.posts.size(), 4U);
+  TransferLoop& transfer = scene.loop->transfer();
+  transfer.stop();
+  EXPECT_EQ(scene.transport.cancelled.size(), 4U);
+  EXPECT_TRUE(scene.transport.closed.empty());
+  for (std::size_t post = 0; post < 4; ++post) {
+    EXPECT_FALSE(transfer.idle());
+    transfer.take(ReadDone{scene.transport.posts[post].id, ReadStatus::Cancelled, {}});
+  }
+  EXPECT_TRUE(transfer.idle());
+  EXPECT_EQ(scene.transport.closed, std::vector<PeerId>{PeerId(0U)});
+}
+
+// The same worker again, over the same path, after its connection was lost: a new connection.
+TEST(LoopConnections, ALostOneIsOpenedAnew) {
+  const Demand demand = simple_demand(1, 4, Bytes(1000));
+  Scene scene(demand, tree_plan(demand, {0}, 4), EngineConfig{});
+  EXPECT_TRUE(scene.loop->pump());
+  scene.transport.events.emplace_back(PeerLost{PeerId(0U), WorkerId(0U)});
+  for (std::size_t post = 0; post < 4; ++post) {
+    scene.transport.complete(post, ReadStatus::PeerGone);
+  }
+  EXPECT_TRUE(scene.loop->pump());
+  EXPECT_EQ(scene.transport.opened.size(), 1U);
+  scene.engine->add_alternate(StripeId(0U), WorkerId(0U), {}, true);
+  EXPECT_TRUE(scene.loop->pump());
+  ASSERT_EQ(scene.transport.opened.size(), 2U);
+  ASSERT_EQ(scene.transport.posts.size(), 8U);
+  EXPECT_EQ(scene.transport.posts[7].peer, PeerId(1U));
+  EXPECT_TRUE(scene.transport.closed.empty()) << "a lost one needs no close";
+}
+
+// The last assignment that turns away from a parent closes its connection.
+TEST(LoopConnections, ATurnedAwayOneIsClosed) {
+  const Demand demand = simple_demand(1, 8, Bytes(1000));
+  Scene scene(demand, striped(demand, {stream(5), stream(5)}), EngineConfig{});
+  EXPECT_TRUE(scene.loop->pump());
+  for (const std::uint32_t s : {0U, 1U}) {
+    EXPECT_TRUE(scene.transport.closed.empty());
+    scene.engine->add_alternate(StripeId(s), WorkerId(2U), stream(6), true);
+    for (std::size_t post = 0; post < 8; ++post) {
+      if (scene.transport.posts[post].offset / 1000 % 2 != s) continue;
+      scene.transport.complete(post, ReadStatus::AccessDenied);
+    }
+    EXPECT_TRUE(scene.loop->pump());
+  }
+  EXPECT_EQ(scene.transport.closed, std::vector<PeerId>{PeerId(0U)});
+  ASSERT_EQ(scene.transport.opened.size(), 2U);
+  EXPECT_EQ(scene.transport.opened[1].worker, WorkerId(2U));
+  EXPECT_EQ(scene.transport.posts.size(), 16U);
 }
 
 // Random refusals and completions, each connection in its order: every byte is read once, each
