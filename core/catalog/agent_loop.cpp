@@ -85,7 +85,12 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
 
  private:
   void read_along(const LiveEdge& edge) {
-    if (edge.stripe.index() >= ref_->tables->stripes() || edge.child != engine_.worker()) return;
+    // A parent that is not in the transfer has no place for its blocks.
+    const std::size_t workers = ref_->shards.size();
+    if (edge.stripe.index() >= ref_->tables->stripes() || edge.child != engine_.worker() ||
+        edge.parent.index() >= workers) {
+      return;
+    }
     const auto blocks = static_cast<std::uint32_t>(ref_->tables->blocks(edge.stripe).size());
     Assignment assignment;
     assignment.stripe = edge.stripe;
@@ -100,7 +105,7 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
       assignment.block_time = planned->block_time;
     }
     engine_.assign(assignment);
-    if (!edge.alternate.valid()) return;
+    if (edge.alternate.index() >= workers) return;  // none
     engine_.add_alternate(edge.stripe, edge.alternate, edge.alternate_path, edge.alternate_has_all);
   }
 

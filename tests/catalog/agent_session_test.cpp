@@ -48,6 +48,18 @@ TEST(AgentSession, UsesEachKeyOnce) {
   EXPECT_EQ(bench.agent.epoch(), 5U);
 }
 
+// Not even while it looks for a coordinator.
+TEST(AgentSession, DoesNotGoBackToAnOlderEpoch) {
+  AgentBench bench;
+  bench.start(5);
+  bench.step(FromCoordinator{UnknownSession{0, 1}});
+  bench.step(FromCoordinator{Welcome{4, 1, 1}});
+  EXPECT_FALSE(bench.agent.connected());
+  EXPECT_EQ(bench.agent.epoch(), 5U);
+  bench.welcome(6);
+  EXPECT_TRUE(bench.agent.connected());
+}
+
 TEST(AgentSession, RefusesFramesOfOtherEpochsAndIncarnations) {
   AgentBench bench;
   bench.start(5);
