@@ -166,9 +166,9 @@ TEST(ControlChannel, IncarnationsReplace) {
 // Silence in both directions, and garbage.
 TEST(ControlChannel, SilentAndFalsePeersAreLeft) {
   ControlOptions options;
-  options.heartbeat = milliseconds(100);
-  options.silence = milliseconds(400);
-  options.handshake = milliseconds(300);
+  options.heartbeat = milliseconds(200);
+  options.silence = milliseconds(1500);
+  options.handshake = seconds(1);
   options.retry = seconds(60);
   ControlServer server(options);
   Inbox at_server(server);
@@ -179,7 +179,7 @@ TEST(ControlChannel, SilentAndFalsePeersAreLeft) {
     at_client.poll();
   };
   EXPECT_TRUE(until(poll, [&] { return client.connected(); }));
-  const Time idle = steady_now() + milliseconds(1200);
+  const Time idle = steady_now() + milliseconds(2000);
   EXPECT_TRUE(until(poll, [&] { return steady_now() > idle; }));
   EXPECT_EQ(at_server.count(Kind::Disconnected), 0U);
 

@@ -32,9 +32,17 @@ inline std::vector<std::byte> content_bytes(std::uint64_t seed, std::size_t size
   return bytes;
 }
 
+// Patience for machines on which a thread may not run for seconds; tests of silence have their own.
+inline TcpOptions calm() {
+  TcpOptions options;
+  options.silence = seconds(120);
+  options.handshake = seconds(60);
+  return options;
+}
+
 // A transport, its memory and all events that it has told.
 struct Party {
-  Party(std::uint32_t worker, std::vector<std::byte> bytes, const TcpOptions& options = {})
+  Party(std::uint32_t worker, std::vector<std::byte> bytes, const TcpOptions& options = calm())
       : self(worker), memory(std::move(bytes)), transport(self, options) {
     region = transport.add_region(memory, Bytes(memory.size()));
   }
@@ -89,9 +97,9 @@ struct Party {
   }
 };
 
-// Polls the parties until `holds`; false after half a minute.
+// Polls the parties until `holds`; false after two minutes.
 inline bool pump(const std::vector<Party*>& parties, const std::function<bool()>& holds) {
-  const Time end = real::steady_now() + seconds(30);
+  const Time end = real::steady_now() + seconds(120);
   while (!holds()) {
     if (real::steady_now() > end) return false;
     for (Party* party : parties) party->poll();

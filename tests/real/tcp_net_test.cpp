@@ -186,10 +186,10 @@ TEST(TcpTransport, BeyondFourGiB) {
 // the rest comes from another one.
 TEST(TcpProcesses, KilledSourceIsSurvived) {
   constexpr std::uint64_t kSize = 8 * kMiB;
-  TcpOptions slow;
+  TcpOptions slow = calm();
   slow.rate = Rate(16 * kMiB);
   ServingProcess first(0, kSize, slow);
-  ServingProcess second(2, kSize, {});
+  ServingProcess second(2, kSize, calm());
   Party reader(1, std::vector<std::byte>(kSize, std::byte{0xcd}));
   const PeerId peer = reader.transport.open({WorkerId(0U), {}, first.address()}, 1);
   constexpr std::uint64_t kPart = kSize / 8;
@@ -223,15 +223,15 @@ TEST(TcpProcesses, KilledSourceIsSurvived) {
 
 // A process that is stopped keeps its connections: only silence tells.
 TEST(TcpProcesses, SilentSourceIsNoticed) {
-  ServingProcess source(0, kMiB, {});
+  ServingProcess source(0, kMiB, calm());
   TcpOptions options;
-  options.heartbeat = milliseconds(100);
-  options.silence = milliseconds(600);
+  options.heartbeat = milliseconds(200);
+  options.silence = seconds(2);
   Party reader(1, std::vector<std::byte>(kMiB), options);
   const PeerId peer = reader.transport.open({WorkerId(0U), {}, source.address()}, 1);
   reader.read(1, peer, source.access(1), {0, 0, kMiB});
   EXPECT_TRUE(pump({&reader}, [&] { return reader.done(1) != nullptr; }));
-  pump_for({&reader}, milliseconds(1500));  // idle, but alive
+  pump_for({&reader}, milliseconds(2500));  // idle, but alive
   EXPECT_TRUE(reader.lost.empty());
   source.signal(SIGSTOP);
   reader.read(2, peer, source.access(1), {0, 0, kMiB});
@@ -274,7 +274,7 @@ TEST(TcpTransport, RestartsAreRecognised) {
   Party reader(1, std::vector<std::byte>(1000, std::byte{0xcd}));
   const Access access = source->transport.allow(reader.self, kPumpVersion, source->region);
   source.reset();
-  TcpOptions options;
+  TcpOptions options = calm();
   options.listen = address_only(before);
   source = std::make_unique<Party>(0, content_bytes(2, 1000), options);
   const PeerId stale = reader.transport.open({WorkerId(0U), {}, before}, 1);
@@ -295,7 +295,7 @@ TEST(TcpTransport, RestartsAreRecognised) {
   EXPECT_TRUE(source->messages.empty());
   for (const std::byte byte : reader.memory) ASSERT_EQ(byte, std::byte{0xcd});
 
-  TcpOptions reborn;
+  TcpOptions reborn = calm();
   reborn.incarnation = 1;
   Party later(1, std::vector<std::byte>(1000), reborn);
   const PeerId of_later = later.open(*source);
@@ -339,7 +339,7 @@ TEST(TcpTransport, TokensAreNeeded) {
 
 // While a read is under way: whatever is Ok afterwards was whole before Revoked came.
 TEST(TcpTransport, RevokeDuringAReadWaitsForTheReader) {
-  TcpOptions slow;
+  TcpOptions slow = calm();
   slow.rate = Rate(16 * kMiB);
   slow.revoke = seconds(60);
   constexpr std::uint64_t kSize = 4 * kMiB;
@@ -372,7 +372,7 @@ TEST(TcpTransport, RevokeDuringAReadWaitsForTheReader) {
 // what else the reader has asked for on that connection goes on.
 TEST(TcpTransport, RevokeInTheMiddleOfAFrame) {
   constexpr std::uint64_t kSize = 32 * kMiB;
-  TcpOptions patient;
+  TcpOptions patient = calm();
   patient.revoke = seconds(60);
   Party source(0, std::vector<std::byte>(kSize, std::byte{0x11}), patient);
   std::vector<std::byte> more = content_bytes(9, kMiB);
@@ -403,7 +403,7 @@ TEST(TcpTransport, RevokeInTheMiddleOfAFrame) {
 
 // A reader that does not answer is cut off at the deadline.
 TEST(TcpTransport, RevokeIsBounded) {
-  TcpOptions options;
+  TcpOptions options = calm();
   options.revoke = milliseconds(300);
   constexpr std::uint64_t kSize = 32 * kMiB;
   Party source(0, content_bytes(1, kSize), options);
