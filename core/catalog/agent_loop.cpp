@@ -216,9 +216,17 @@ void AgentLoop::take(const TransportEvent& event) {
   for (const auto& transfer : transfers_) {
     if (transfer->loop().take(event)) return;
   }
-  if (const auto* message = std::get_if<MessageReceived>(&event)) {
-    if (teller_.children() != 0) (void)teller_.take(*message, setup_.agent.holdings());
+  if (const auto* message = std::get_if<MessageReceived>(&event)) take_message(*message);
+}
+
+// Of no transfer that is here: a question to a holder, or word that came before the transfer.
+void AgentLoop::take_message(const MessageReceived& message) {
+  if (teller_.children() != 0 && teller_.take(message, setup_.agent.holdings())) return;
+  const Time now = setup_.transport.now();
+  while (!early_.empty() && (early_.size() >= kMostEarly || early_.front().at + kEarly < now)) {
+    early_.pop_front();
   }
+  early_.push_back({now, message});
 }
 
 void AgentLoop::take(const JobDone& job) {
@@ -296,6 +304,11 @@ void AgentLoop::on(const StartTransfer& command) {
   for (const LiveEdge& edge : teller_.remove(command.transfer->id)) {
     transfers_.back()->add_child(edge);
   }
+  // What nobody said lately may be of an earlier transfer with that number.
+  const Time oldest = setup_.transport.now() - kEarly;
+  std::erase_if(early_, [&](const EarlyMessage& early) {
+    return early.at < oldest || transfers_.back()->loop().take(TransportEvent(early.message));
+  });
 }
 
 void AgentLoop::on(const ChangeTransfer& command) {

@@ -17,6 +17,9 @@
 // and its last read is done. A worker that holds blocks of a version and is given children which
 // the plan's tables do not name has no engine in that transfer: HaveTeller tells them.
 //
+// A parent may say what it has before the coordinator's word to begin has reached its child: such
+// messages are kept for a second, a few of them, until the transfer begins.
+//
 // Destroy it after Transport and Memory, or when `idle`.
 #pragma once
 
@@ -126,6 +129,12 @@ class AgentLoop {
     std::uint32_t done = 0;
     std::shared_ptr<std::vector<std::uint64_t>> digests;
   };
+  struct EarlyMessage {
+    Time at;
+    MessageReceived message;
+  };
+  static constexpr std::size_t kMostEarly = 16;
+  static constexpr Time kEarly = seconds(1);
   static constexpr std::uint16_t kOwnJobs = 0xffff;  // never a transfer's slot
   static constexpr std::uint32_t kOpenDigests = 64;
 
@@ -134,6 +143,7 @@ class AgentLoop {
   void pump_transfers();
   void take(const TransportEvent& event);
   void take(const JobDone& job);
+  void take_message(const MessageReceived& message);
   void take_digest(const JobDone& job);
   void post_digests(Digesting& digesting);
   void carry_out(const AgentCommand& command);
@@ -159,6 +169,7 @@ class AgentLoop {
   std::vector<std::unique_ptr<Transfer>> transfers_;
   std::vector<Digesting> digesting_;
   HaveTeller teller_;
+  std::deque<EarlyMessage> early_;  // of transfers that are not here, oldest first
   std::uint16_t last_slot_ = kOwnJobs;
   std::vector<Extent> extents_;  // scratch
   LoopStats stats_;

@@ -208,6 +208,19 @@ TEST(AgentPair, AChangeGivesAnOrphanItsParent) {
   EXPECT_EQ(pair.target.memory, pair.source.memory);
 }
 
+// The parent's word is there before the coordinator's: nobody has to ask for it again.
+TEST(AgentPair, WordThatComesBeforeTheTransferCounts) {
+  Pair pair({});
+  pair.publish();
+  pair.planned = pair.transfer();
+  pair.source.say(GrantReads{pair.planned, {{kTarget, 1, {Pair::edge(false)}}}});
+  (void)pair.run_until([] { return false; }, milliseconds(10));
+  const Time begun = pair.network.now();
+  pair.begin({Pair::edge(false)}, {pair.granted()});
+  ASSERT_TRUE(pair.run_until([&] { return pair.filled(); }, seconds(50)));
+  EXPECT_LT(pair.network.now() - begun, milliseconds(10));  // the first question: after 100 ms
+}
+
 // Without a permission nothing is read, and the reader asks for somebody else.
 TEST(AgentPair, WithoutAGrantNothingIsRead) {
   Pair pair({});

@@ -19,9 +19,32 @@
 #include "core/catalog/coordinator.hpp"
 #include "core/catalog/planning.hpp"
 #include "core/engine/virtual_network.hpp"
-#include "tests/catalog/retention_world.hpp"
+#include "tests/topology/small_topologies.hpp"
 
 namespace holdfast::testing_support {
+
+// One rack of hosts with a GPU, a NIC and memory each, over links of 10 GB/s: GPU of host i is
+// worker 2 i, its memory worker 2 i + 1.
+inline Topology fast_rack(std::uint32_t hosts) {
+  constexpr std::uint64_t kRate = 10'000'000'000;
+  Sketch sketch;
+  const NodeId hub = sketch.node("hub", NodeKind::Switch);
+  const DomainId around = sketch.builder.add_domain("d0", Level::Datacenter);
+  const DomainId rack = sketch.builder.add_domain("d0.r0", Level::Rack, around);
+  for (std::uint32_t h = 0; h < hosts; ++h) {
+    const std::string name = "h" + std::to_string(h);
+    const DomainId host = sketch.host(name, rack);
+    const NodeId gpu = sketch.node(name + ".gpu", NodeKind::Gpu, host);
+    const NodeId memory = sketch.node(name + ".mem", NodeKind::HostMemory, host);
+    const NodeId nic = sketch.node(name + ".nic", NodeKind::Nic, host);
+    const NodeId pcie = sketch.node(name + ".pcie", NodeKind::PcieSwitch, host);
+    sketch.link(gpu, pcie, LinkKind::Pcie, kRate);
+    sketch.link(nic, pcie, LinkKind::Pcie, kRate);
+    sketch.link(memory, pcie, LinkKind::Memory, kRate);
+    sketch.link(nic, hub, LinkKind::Fabric, kRate);
+  }
+  return sketch.build();
+}
 
 struct WorldOptions {
   std::uint64_t seed = 1;
@@ -46,7 +69,7 @@ class AgentWorld {
   explicit AgentWorld(const WorldOptions& options)
       : options_(options),
         random_(options.seed),
-        topology_(make_racks(1, 1, options.hosts)),
+        topology_(fast_rack(options.hosts)),
         router_(topology_) {
     auto space =
         std::make_shared<ModelSpace>("job", "model", options.block_bytes,
