@@ -56,7 +56,11 @@ void WorkerEngine::begin_fresh() {
     if (edges_[e].state == EdgeState::Dropped) begin(e);
   }
   for (const EdgeNumber e : fresh_edges_) {
-    if (edges_[e].state != EdgeState::Dropped) begin(e);
+    const InEdge& edge = edges_[e];
+    if (edge.state == EdgeState::Dropped) continue;
+    begin(e);
+    // The parent may have told us before we knew it for a parent.
+    if (edge.state == EdgeState::Active && !edge.parent_has_all && edge.left != 0) ask(e);
   }
   fresh_edges_.clear();
   for (const std::uint32_t c : fresh_children_) introduce(c);

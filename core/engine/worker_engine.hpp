@@ -100,7 +100,8 @@ class WorkerEngine {
   WorkerEngine(std::shared_ptr<const UpdateTables> tables, WorkerId worker,
                const EngineConfig& config);
 
-  // More work, at any time; the next step acts on it. Precondition: the range lies in the stripe.
+  // More work, at any time; the next step acts on it, and asks a parent that has not everything for
+  // word (unless it is the first). Precondition: the range lies in the stripe.
   // Blocks that are verified already are not read again. An unfinished assignment of the stripe
   // that overlaps is dropped wholly, its reads are cancelled: give a child's whole rest at once. An
   // empty range is complete at once. The number of an assignment that is over may be given again.

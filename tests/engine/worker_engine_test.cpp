@@ -253,6 +253,10 @@ TEST(WorkerEngine, AssignmentsMayBeAddedWhileItRuns) {
   EXPECT_EQ(bench.engine->assign({StripeId(0U), WorkerId(2U), 3, 8, 8, false, {}, {}}), 1U);
   bench.step(TimePassed{});
   EXPECT_EQ(bench.reads(), Indices{});
+  // It is asked at once: its word may have come before this worker knew it for a parent.
+  ASSERT_EQ(bench.all<SendMessage>().size(), 1U);
+  EXPECT_TRUE(bench.all<SendMessage>()[0].ask);
+  EXPECT_EQ(bench.all<SendMessage>()[0].to, WorkerId(2U));
   bench.have(2, 0, {0xff}, 5);
   EXPECT_EQ(bench.reads(), (Indices{3, 4}));
   EXPECT_EQ(bench.all<ReadBlock>()[0].at.edge, 1U);
