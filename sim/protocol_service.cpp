@@ -178,7 +178,7 @@ GroupCall ProtocolService::State::call(GroupId group, Call what, Time deadline) 
   told(std::move(opened.ended));
   if (who.empty()) return opened.call;
   std::vector<HeldCall>& held = groups[group.index()].held;
-  held.push_back({opened.call, std::move(what), deadline, std::move(who)});
+  held.push_back({opened.call, what, deadline, std::move(who)});
   release_calls(group);
   if (held.empty()) return opened.call;
   network->call_at(deadline, [this, group, number = opened.call] {

@@ -5,7 +5,7 @@
 namespace holdfast::sim {
 
 WorkerLife::WorkerLife(SimNetwork& network, WorkerId worker, Incarnation incarnation,
-                       const WorkerCard& card, std::shared_ptr<const ModelSpace> space,
+                       const WorkerCard& card, const std::shared_ptr<const ModelSpace>& space,
                        Placements& placements, const AgentConfig& config,
                        const EngineConfig& engine, LifeWays ways)
     : ways_(std::move(ways)),

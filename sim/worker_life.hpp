@@ -25,7 +25,7 @@ class WorkerLife final : private ControlChannel, private SlotRegions, private Ag
   // Network, space and placements must outlive it. The worker must be alive in the network; destroy
   // the life after it was killed there.
   WorkerLife(SimNetwork& network, WorkerId worker, Incarnation incarnation, const WorkerCard& card,
-             std::shared_ptr<const ModelSpace> space, Placements& placements,
+             const std::shared_ptr<const ModelSpace>& space, Placements& placements,
              const AgentConfig& config, const EngineConfig& engine, LifeWays ways);
   ~WorkerLife() override = default;
 
