@@ -55,7 +55,10 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
     }
     return {};  // the read is denied, and the engine turns elsewhere
   }
-  std::string address(WorkerId worker) override { return owner_.setup_.slots.address(worker); }
+  std::string address(WorkerId worker) override {
+    if (worker.index() < ref_->addresses.size()) return ref_->addresses[worker.index()];
+    return owner_.setup_.slots.address(worker);
+  }
 
   // Observers: what the agent is told is taken in when the loop has returned.
   void block_verified(const WorkerEngine& engine, EdgeBlock at, BlockId block, Time now) override {

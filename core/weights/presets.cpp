@@ -49,10 +49,22 @@ struct Architecture {
   // Linear layers in float8 with a float32 scale for each block of 128 x 128
   // (quantization_config: quant_method fp8, weight_block_size [128, 128]).
   bool float8 = false;
+  bool tied = false;  // tie_word_embeddings: no output head of its own
 };
-// All have an output head of their own (tie_word_embeddings false) and store in bfloat16 what is
-// not said to be otherwise. The tests hold the published parameter and byte counts.
+// All store in bfloat16 what is not said to be otherwise. The tests hold the published parameter and byte counts.
 constexpr auto kArchitectures = std::to_array<Architecture>({
+    {.name = "qwen2.5-0.5b",
+     .source = "config.json and model.safetensors of Qwen/Qwen2.5-0.5B on Hugging Face "
+               "(494,032,768 parameters, 290 tensors, 988,065,536 bytes)",
+     .layers = 24,
+     .hidden = 896,
+     .intermediate = 4864,
+     .heads = 14,
+     .kv_heads = 2,
+     .head = 64,
+     .vocabulary = 151936,
+     .attention_bias = true,
+     .tied = true},
     {.name = "qwen2.5-7b",
      .source = "config.json and model.safetensors.index.json of Qwen/Qwen2.5-7B on Hugging Face "
                "(7,615,616,512 parameters, 339 tensors, 15,231,233,024 bytes)",
@@ -156,7 +168,7 @@ class TensorList {
 
   std::vector<Tensor> make() && {
     add("model.embed_tokens.weight", {a_.vocabulary, a_.hidden});
-    add("lm_head.weight", {a_.vocabulary, a_.hidden});
+    if (!a_.tied) add("lm_head.weight", {a_.vocabulary, a_.hidden});
     add("model.norm.weight", {a_.hidden});
     for (std::uint64_t layer = 0; layer < a_.layers + a_.prediction_layers; ++layer) {
       const std::string prefix = fmt::format("model.layers.{}.", layer);

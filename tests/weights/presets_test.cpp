@@ -27,6 +27,7 @@ struct Published {
 // As published on the models' pages on Hugging Face. The tensors of Llama-3.1-405B and
 // Qwen3-30B-A3B are counted from their configurations.
 constexpr Published kPublished[] = {
+    {"qwen2.5-0.5b", 494'032'768, 988'065'536, 290},
     {"qwen2.5-7b", 7'615'616'512, 15'231'233'024, 339},
     {"qwen2.5-32b", 32'763'876'352, 65'527'752'704, 771},
     {"llama-3.1-70b", 70'553'706'496, 141'107'412'992, 723},
