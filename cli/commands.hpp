@@ -45,6 +45,24 @@ struct CompareArguments {
 };
 [[nodiscard]] ExitStatus compare_results(const CompareArguments& arguments);
 
+struct RunArguments {
+  std::string scenario;
+  std::string policy;  // empty: what the scenario says
+  bool local = false;  // every worker a process of this machine
+  std::string transport = "tcp";
+  bool json = false;
+  bool deliveries = false;  // with JSON: every (update, receiver, block, source)
+};
+[[nodiscard]] ExitStatus run_scenario(const RunArguments& arguments);
+
+// What `run --local` starts; for nobody else.
+struct LocalWorkerArguments {
+  std::string scenario;
+  std::uint32_t worker = 0;
+  std::string coordinator;
+};
+[[nodiscard]] ExitStatus local_worker(const LocalWorkerArguments& arguments);
+
 struct TopoArguments {
   std::string file;
   bool json = false;

@@ -20,6 +20,8 @@ struct Arguments {
   PlanArguments plan;
   CheckArguments check;
   CompareArguments compare;
+  RunArguments run;
+  LocalWorkerArguments local_worker;
   TopoArguments topo;
 };
 
@@ -65,6 +67,21 @@ void add_compare(CLI::App& app, CompareArguments& to) {
   command->add_flag("--json", to.json, "Print the answer as JSON");
 }
 
+void add_run(CLI::App& app, RunArguments& to, LocalWorkerArguments& worker) {
+  CLI::App* command = app.add_subcommand("run", "Run a scenario on real workers");
+  command->add_option("SCENARIO", to.scenario, "Scenario file (YAML)")->required();
+  command->add_option("--policy", to.policy, "Policy that plans");
+  command->add_flag("--local", to.local, "Every worker is a process of this machine");
+  command->add_option("--transport", to.transport, "What carries the bytes: tcp")
+      ->check(CLI::IsMember({"tcp"}));
+  command->add_flag("--json", to.json, "Print the answer as JSON");
+  command->add_flag("--deliveries", to.deliveries, "List every block's receiver and source in it");
+  CLI::App* local = app.add_subcommand("local-worker", "")->group("");
+  local->add_option("SCENARIO", worker.scenario)->required();
+  local->add_option("WORKER", worker.worker)->required();
+  local->add_option("COORDINATOR", worker.coordinator)->required();
+}
+
 CLI::App* add_topo(CLI::App& app, TopoArguments& to) {
   CLI::App* command = app.add_subcommand("topo", "Look at topologies");
   command->require_subcommand(1);
@@ -87,6 +104,12 @@ ExitStatus run(const CLI::App& app, const Arguments& arguments) {
   }
   if (app.got_subcommand("compare")) {
     return compare_results(arguments.compare);
+  }
+  if (app.got_subcommand("run")) {
+    return run_scenario(arguments.run);
+  }
+  if (app.got_subcommand("local-worker")) {
+    return local_worker(arguments.local_worker);
   }
   return show_topology(arguments.topo);
 }
@@ -115,6 +138,7 @@ ExitStatus guarded(int argc, char** argv) {
   add_plan(app, arguments.plan);
   add_check(app, arguments.check);
   add_compare(app, arguments.compare);
+  add_run(app, arguments.run, arguments.local_worker);
   add_topo(app, arguments.topo);
   try {
     app.parse(argc, argv);

@@ -68,9 +68,12 @@ Time Coordinator::State::step(const CoordinatorEvent& event, Time at,
   }
   settle();
   while (!timers.empty() && timers.top().at <= now) {
-    const Timer timer = timers.top();
-    timers.pop();
-    fire(timer);
+    // All that is due, then its consequences once: many workers may expire together.
+    while (!timers.empty() && timers.top().at <= now) {
+      const Timer timer = timers.top();
+      timers.pop();
+      fire(timer);
+    }
     settle();
   }
   flush();

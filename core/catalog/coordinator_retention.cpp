@@ -174,7 +174,10 @@ void Coordinator::State::secure(WorkerId worker, ClearJob& job) {
   RetentionView view;
   view_retention(job.version, view);
   const std::vector<WorkerId> leaving{worker};
-  const LeaveAnswer answer_to = may_leave(domains, view.retained, leaving);
+  // Shards come and go with the layouts of the holders; then the answer is a first one again.
+  if (job.floor.size() != view.shards.size()) job.floor.clear();
+  const LeaveAnswer answer_to = may_leave(domains, view.retained, leaving, job.floor);
+  if (job.floor.empty()) job.floor = answer_to.floor;
   if (answer_to.now()) return send_clear(worker, job);
   job.blocked =
       answer_to.shortfall ? to_string(*answer_to.shortfall) : "an offload is not complete";

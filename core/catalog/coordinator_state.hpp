@@ -148,6 +148,8 @@ struct Coordinator::State {
     CallId call = 0;  // Unpublish
     Time deadline;
     std::string blocked;  // Securing: why
+    // Of the first answer: what must remain, whatever was copied meanwhile.
+    std::vector<std::uint32_t> floor{};
   };
 
   // --- Transfers --------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ std::shared_ptr<const Demand> Coordinator::State::demand_for(
     const std::uint32_t group = w.known && w.card.group.valid()
                                     ? w.card.group.value()
                                     : static_cast<std::uint32_t>(roster.size()) + i;
-    builder.add_worker({roster[i], group, Bytes(std::uint64_t{1} << 62), may_serve});
+    builder.add_worker({roster[i], group, topology.node(roster[i]).memory, may_serve});
   }
   for (const WorkerId worker : find(key)->holders) {
     const Holder* holder = holder_of(worker, key);

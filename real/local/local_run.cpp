@@ -76,7 +76,7 @@ class LocalRun {
  public:
   explicit LocalRun(const LocalRunSetup& setup)
       : setup_(setup),
-        host_(setup.topology, setup.roster, {setup.space}, setup.coordinator, setup.policy,
+        host_(*setup.topology, setup.roster, {setup.space}, setup.coordinator, setup.policy,
               setup.plan, [this](const Plan& plan) { result_.plans.push_back(hash_of(plan)); }),
         start_(steady_now()) {}
 
@@ -110,6 +110,7 @@ class LocalRun {
     bool ready = false;
     bool gone = false;
     bool killed = false;
+    std::string last_words{};      // of what it could not go on after
     std::optional<json> ended;     // of the open call
     std::optional<json> verified;  // the last answer
   };
@@ -151,7 +152,7 @@ class LocalRun {
       processes_.start(arguments, {its.get()});
       const int descriptor = mine.get();
       children_.push_back(
-          {std::move(mine), JsonLines(descriptor), WorkerId(i), false, false, false, {}, {}});
+          {std::move(mine), JsonLines(descriptor), WorkerId(i), false, false, false, {}, {}, {}});
     }
   }
 
@@ -169,7 +170,8 @@ class LocalRun {
       Child& child = children_[ended->process];
       child.gone = true;
       if (!child.killed && (ended->status != 0 || ended->signal != 0)) {
-        fail(fmt::format("worker {} ended with {}", child.worker.value(), to_string(*ended)));
+        fail(fmt::format("worker {} ended with {}{}{}", child.worker.value(), to_string(*ended),
+                         child.last_words.empty() ? "" : ": ", child.last_words));
       }
     }
     if (listener_ != nullptr) listener_->resume();
@@ -212,7 +214,8 @@ class LocalRun {
       child.verified = line;
     } else if (is == "failed") {
       // A transfer's end is the protocol's business; what the worker cannot go on after ends it.
-      note(child.worker, "failed: " + line.value("words", ""));
+      child.last_words = line.value("words", "");
+      note(child.worker, "failed: " + child.last_words);
     }
   }
 

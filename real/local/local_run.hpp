@@ -42,7 +42,7 @@ struct LocalKill {
 };
 
 struct LocalRunSetup {
-  const Topology& topology;
+  const Topology* topology = nullptr;       // outlives the run
   std::vector<NodeId> roster;               // endpoint by WorkerId
   std::shared_ptr<const ModelSpace> space;  // the only one
   std::vector<WorkerCard> cards;            // by WorkerId, without addresses
