@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <utility>
@@ -23,6 +25,9 @@ namespace holdfast::real {
 namespace {
 
 using nlohmann::json;
+
+// How often to look for the end of long work: its word may come before it has ended.
+constexpr Time kWorkLook = milliseconds(5);
 
 HeldShard held(ShardId shard) {
   if (shard == kWholeModel) return {};
@@ -56,7 +61,8 @@ class LocalWorker final : public ControlChannel,
     while (!stop_ && gone_.empty()) {
       take_control();
       if (!lines_.receive(orders_)) return 0;  // the parent is gone: nobody to tell
-      while (!orders_.empty() && !stop_) {
+      finish_work();
+      while (!orders_.empty() && !stop_ && !work_.valid()) {
         obey(orders_.front());
         orders_.pop_front();
       }
@@ -65,7 +71,11 @@ class LocalWorker final : public ControlChannel,
         ready_ = true;
         tell({{"is", "ready"}});
       }
-      if (gone_.empty()) transport_.wait(std::min(loop_.next_deadline(), client_.next_time()));
+      if (gone_.empty() && !stop_) {
+        Time until = std::min(loop_.next_deadline(), client_.next_time());
+        if (work_.valid()) until = std::min(until, transport_.now() + kWorkLook);
+        transport_.wait(until);
+      }
     }
     if (!gone_.empty()) {
       lines_.send({{"is", "failed"}, {"words", gone_}});
@@ -206,8 +216,8 @@ class LocalWorker final : public ControlChannel,
     const CallId id = order.value("call", CallId{0});
     const Time deadline = transport_.now() + seconds(order.value("within", std::int64_t{30}));
     if (what == "publish") {
-      fill(version);
-      loop_.call(id, PublishCall{version}, deadline);
+      work([this, version] { fill(version); },
+           [this, id, version, deadline] { loop_.call(id, PublishCall{version}, deadline); });
     } else if (what == "fetch") {
       loop_.call(id, FetchCall{}, deadline);
     } else if (what == "unpublish") {
@@ -221,6 +231,23 @@ class LocalWorker final : public ControlChannel,
     }
   }
 
+  // Long work beside the loop, which must go on: whoever is silent for too long is taken for dead.
+  // Orders wait for its end.
+  void work(std::function<void()> what, std::function<void()> then) {
+    then_ = std::move(then);
+    work_ = std::async(std::launch::async, [this, what = std::move(what)] {
+      what();
+      transport_.wake_up().raise();
+    });
+  }
+  void finish_work() {
+    if (!work_.valid() || work_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      return;
+    }
+    work_.get();
+    then_();
+  }
+
   // What training does: the weights of the version, in the buffer.
   void fill(Version version) {
     const WeightBytes bytes(setup_.manifest, version);
@@ -230,22 +257,26 @@ class LocalWorker final : public ControlChannel,
   }
 
   void verify(Version version) {
-    json line{{"is", "verified"}};
-    if (runs_ != version) {
-      line["wrong"] = "it does not run that version";
-      return tell(line);
-    }
-    const WeightBytes bytes(setup_.manifest, version);
-    const auto wrong =
-        first_wrong_byte(bytes, setup_.manifest, setup_.map.layouts()[setup_.card.shard.layout],
-                         setup_.card.shard.rank, buffers_.at(running_slot_).bytes);
-    if (wrong) {
-      const auto& tensors = setup_.manifest.tensors();
-      line["wrong"] = wrong->tensor < tensors.size()
-                          ? fmt::format("byte {} of {}", wrong->offset, tensors[wrong->tensor].name)
-                          : std::string("the buffer has another length than the shard");
-    }
-    tell(line);
+    if (runs_ != version) return tell({{"is", "verified"}, {"wrong", "it does not run that"}});
+    auto found = std::make_shared<std::optional<WrongByte>>();
+    work(
+        [this, version, found] {
+          const WeightBytes bytes(setup_.manifest, version);
+          *found = first_wrong_byte(bytes, setup_.manifest,
+                                    setup_.map.layouts()[setup_.card.shard.layout],
+                                    setup_.card.shard.rank, buffers_.at(running_slot_).bytes);
+        },
+        [this, found] {
+          json line{{"is", "verified"}};
+          if (*found) line["wrong"] = words_of(**found);
+          tell(line);
+        });
+  }
+  std::string words_of(const WrongByte& wrong) const {
+    const auto& tensors = setup_.manifest.tensors();
+    return wrong.tensor < tensors.size()
+               ? fmt::format("byte {} of {}", wrong.offset, tensors[wrong.tensor].name)
+               : std::string("the buffer has another length than the shard");
   }
 
   // Readers are cut off, reads are cancelled; bounded.
@@ -277,6 +308,8 @@ class LocalWorker final : public ControlChannel,
   bool ready_ = false;
   bool stop_ = false;
   std::string gone_;
+  std::function<void()> then_;
+  std::future<void> work_;  // last: its end is waited for first
 };
 
 }  // namespace
