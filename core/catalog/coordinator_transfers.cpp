@@ -470,9 +470,6 @@ void Coordinator::State::lose_source(PlanNumber id, WorkerId source) {
   const auto found = transfers.find(id);
   if (found == transfers.end()) return;
   found->second.lost.insert(source);
-  for (auto& [worker, reader] : found->second.readers) {
-    if (reader.awaited.erase(source) != 0) dirty_transfers.insert(id);
-  }
   dirty_transfers.insert(id);
 }
 
@@ -519,7 +516,17 @@ void Coordinator::State::repair(PlanNumber id) {
   const auto found = transfers.find(id);
   if (found == transfers.end() || !found->second.ref || found->second.repair != 0) return;
   Transfer& transfer = found->second;
-  if (!needs_repair(transfer)) return;
+  if (!needs_repair(transfer)) {
+    // Only an alternate was lost: whoever waited for its word begins without it.
+    std::vector<WorkerId> waiting;
+    for (const auto& [worker, reader] : transfer.readers) {
+      if (reader.phase == ReaderPhase::Granting && reader.awaited.empty()) {
+        waiting.push_back(worker);
+      }
+    }
+    for (const WorkerId worker : waiting) start_if_granted(id, transfer, worker);
+    return;
+  }
   MakeRepair request;
   request.id = id;
   request.request = transfer.repair = next_request++;

@@ -185,6 +185,11 @@ void Coordinator::State::bury(WorkerId worker) {
     --grants;
     workers[key.reader.index()].sources.erase({key.plan, worker});
     served.insert(key.plan);
+    // The answer that the reader waits for will not come.
+    const auto transfer = transfers.find(key.plan);
+    if (transfer == transfers.end()) continue;
+    const auto reader = transfer->second.readers.find(key.reader);
+    if (reader != transfer->second.readers.end()) reader->second.awaited.erase(worker);
   }
   for (const PlanNumber plan : served) lose_source(plan, worker);
   while (!w.holders.empty()) {
