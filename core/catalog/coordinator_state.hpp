@@ -168,7 +168,7 @@ struct Coordinator::State {
     std::shared_ptr<const Demand> demand;
     std::shared_ptr<const Plan> plan;  // as it is now
     TransferRef ref;                   // null while it is planned
-    Time asked;  // when the plan was asked for
+    Time asked;                        // when the plan was asked for
     std::map<WorkerId, Reader> readers;
     std::set<WorkerId> wanted;  // receivers while it is planned
     std::set<WorkerId> lost;    // no parents any more

@@ -10,6 +10,7 @@ namespace holdfast {
 namespace {
 
 std::vector<BlockSpan> spans_of(const ModelSpace& space, ShardId shard, const BlockSet& blocks) {
+  if (blocks.all()) return {space.spans(shard).begin(), space.spans(shard).end()};
   std::vector<BlockSpan> result;
   std::uint32_t number = 0;
   for (const BlockSpan& span : space.spans(shard)) {
@@ -160,7 +161,12 @@ void Coordinator::State::begin_plan(PlanNumber id, Transfer& transfer, const Pla
   ref->shards.reserve(workers.size());
   for (const Worker& w : workers) {
     ref->shards.push_back(w.known ? w.card.shard : kWholeModel);
-    ref->addresses.push_back(w.card.address);
+  }
+  // In simulation nobody has an address, and nobody needs the list.
+  if (std::any_of(workers.begin(), workers.end(),
+                  [](const Worker& w) { return !w.card.address.empty(); })) {
+    ref->addresses.reserve(workers.size());
+    for (const Worker& w : workers) ref->addresses.push_back(w.card.address);
   }
   transfer.plan = made.plan;
   transfer.ref = std::move(ref);
@@ -201,8 +207,7 @@ void Coordinator::State::begin_plan(PlanNumber id, Transfer& transfer, const Pla
     if (!alive(source) || was_reader) transfer.lost.insert(source);
   }
   if (!transfer.lost.empty()) dirty_transfers.insert(id);
-  const auto readers = transfer.readers;
-  for (const auto& [worker, reader] : readers) start_if_granted(id, transfer, worker);
+  for (const WorkerId worker : wanted) start_if_granted(id, transfer, worker);
 }
 
 void Coordinator::State::ask_grants(

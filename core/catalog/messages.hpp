@@ -75,7 +75,7 @@ struct PlannedTransfer {
   std::shared_ptr<const UpdateTables> tables;
   // What each worker of the demand holds or gets of the version, by WorkerId.
   std::vector<ShardId> shards;
-  std::vector<std::string> addresses;  // of the workers' transports, by WorkerId
+  std::vector<std::string> addresses;  // of the transports, by WorkerId; empty in simulation
 };
 using TransferRef = std::shared_ptr<const PlannedTransfer>;
 
