@@ -55,6 +55,7 @@ void Agent::State::take(const FencedOff& fenced) {
   requests.clear();
   run_slot(std::nullopt);
   last_n = 0;
+  answered_n = 0;
   leaving = false;
   finish_all(CallStatus::Fenced);
   for (Transfer& transfer : transfers) stop_transfer(transfer);

@@ -166,6 +166,8 @@ void Coordinator::State::rebuild_groups() {
         continue;
       }
       const WorkerReport& report = *workers[member.index()].report;
+      // It came back, as another incarnation, while there was no coordinator.
+      if (report.generation < group.generation) missing.push_back(member);
       if (report.generation != group.generation) send(member, GenerationIs{group.generation});
       std::optional<Version> its;
       for (const Holding& holding : report.holdings) {

@@ -1,4 +1,9 @@
-// Whole fetches: agents' loops, engines, the coordinator and real bytes over the virtual network.
+// Whole fetches: agents' loops, engines, the coordinator and real bytes over
+// the virtual network.
+#include <map>
+#include <random>
+#include <set>
+
 #include "tests/catalog/agent_world.hpp"
 
 namespace holdfast::testing_support {
@@ -130,7 +135,8 @@ TEST(AgentLoop, ADeathInTheMiddleBreaksItsGroupAlone) {
   expect_all(world, three, CallStatus::Ok);
   EXPECT_EQ(world.result(two[1]).status, CallStatus::GroupBroken);
   EXPECT_EQ(world.result(two[1]).who, std::vector{world.members(2)[0]});
-  // It comes back; its group fetches in the next generation, and the survivor what it misses.
+  // It comes back; its group fetches in the next generation, and the survivor
+  // what it misses.
   world.restart(world.members(2)[0]);
   world.run_for(seconds(1));
   const auto again = world.fetch(2);
@@ -158,7 +164,8 @@ TEST(AgentLoop, ACoordinatorThatComesBackDisturbsNothing) {
   world.expect_quiet();
 }
 
-// Cut off from the coordinator, it is declared dead; its old self ends before the new one comes.
+// Cut off from the coordinator, it is declared dead; its old self ends before
+// the new one comes.
 TEST(AgentLoop, WhoIsFencedComesBack) {
   WorldOptions options;
   AgentWorld world(options);
@@ -210,7 +217,8 @@ TEST(AgentLoop, LeavesWhenNothingIsReadFromIt) {
   }
 }
 
-// Everything that control messages can suffer; what is asked for still ends, and is right.
+// Everything that control messages can suffer; what is asked for still ends,
+// and is right.
 TEST(AgentLoopProperty, BadControlNetworks) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -231,6 +239,85 @@ TEST(AgentLoopProperty, BadControlNetworks) {
     expect_all(world, ids, CallStatus::Ok);
     world.run_for(seconds(5));
     world.expect_quiet();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// Deaths, cuts, coordinators that come and go, calls at any time: every call
+// ends, what runs is right (AgentWorld looks), invariants hold all along, and
+// once it is quiet a fetch succeeds.
+TEST(AgentLoopProperty, Faults) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    WorldOptions options;
+    options.seed = seed;
+    options.hosts = 8;
+    options.slots = 1 + seed % 2;
+    options.network.seed = seed;
+    options.network.rate = Rate(1'000'000);  // 3 ms a block
+    options.network.lost_per_mille = 20;
+    AgentWorld world(options);
+    world.once = false;
+    world.set_control(20, 20, milliseconds(5));
+    std::mt19937_64 random(seed);
+    const auto pick = [&](std::uint64_t below) { return random() % below; };
+    std::vector<CallId> calls;
+    std::set<WorkerId> dead;
+    bool up = true;
+    world.publish(0, kOne);
+    for (int i = 0; i < 40 && !::testing::Test::HasFailure(); ++i) {
+      const auto group = static_cast<std::uint32_t>(1 + pick(3));
+      const WorkerId victim = world.members(group)[pick(2)];
+      const Time span = milliseconds(static_cast<std::int64_t>(50 + pick(4'000)));
+      switch (pick(8)) {
+        case 0:
+          if (dead.insert(victim).second) world.crash(victim);
+          break;
+        case 1:
+          for (const WorkerId worker : dead) world.restart(worker);
+          dead.clear();
+          break;
+        case 2:
+          if (up) world.stop_coordinator();
+          if (!up) world.restart_coordinator();
+          up = !up;
+          break;
+        case 3:
+          world.cut_control(victim, pick(2) == 0);
+          break;
+        default:
+          for (const WorkerId worker : world.members(group)) {
+            if (!dead.contains(worker)) calls.push_back(world.call(worker, FetchCall{}, span));
+          }
+      }
+      world.run_for(milliseconds(static_cast<std::int64_t>(pick(600))));
+    }
+    if (!up) world.restart_coordinator();
+    for (const WorkerId worker : dead) world.restart(worker);
+    for (std::uint32_t group = 1; group < 4; ++group) {
+      for (const WorkerId worker : world.members(group)) world.cut_control(worker, false);
+    }
+    world.run_for(seconds(20));
+    world.expect_quiet();
+    if (::testing::Test::HasFailure()) return;
+    // A worker that came back counts from 1 and is told how earlier fetches of
+    // the generation ended: each calls again until its own ends well.
+    const Time end = world.now() + seconds(60);
+    bool ok = false;
+    std::map<WorkerId, CallId> last;
+    while (!ok && world.now() < end && !::testing::Test::HasFailure()) {
+      ok = true;
+      for (const WorkerId worker : world.members(1)) {
+        const bool done = last.contains(worker) && world.ended(last[worker]);
+        if (done && world.result(last[worker]).status == CallStatus::Ok) continue;
+        ok = false;
+        if (last.contains(worker) && !done) continue;
+        last[worker] =
+            world.call(worker, FetchCall{kOne, Destination::InPlace, OnNewer::Finish}, seconds(3));
+      }
+      world.run_for(milliseconds(20));
+    }
+    EXPECT_TRUE(ok);
     if (::testing::Test::HasFailure()) return;
   }
 }
