@@ -1,12 +1,8 @@
 // Deliberate defects, one at a time, to see that the fuzzer finds them (tests/storm/mutants.sh).
 //
-// A normal build has none: the constant is Mutant::None, and `if constexpr` leaves nothing of the
-// hooks. A build with -DHOLDFAST_MUTANT=SkipDrain has that one.
+// A normal build has none: `mutated` is a constant, and nothing is left of the hooks. A build with
+// -DHOLDFAST_MUTANTS=ON (preset `mutants`) has all of them, and one is planted at a time.
 #pragma once
-
-#ifndef HOLDFAST_MUTANT
-#define HOLDFAST_MUTANT None
-#endif
 
 namespace holdfast {
 
@@ -26,10 +22,17 @@ enum class Mutant {
   AcceptSecondRoot,       // a version gets other bytes than it had
 };
 
-inline constexpr Mutant kMutant = Mutant::HOLDFAST_MUTANT;
+inline constexpr int kMutants = 13;  // None included
 
-[[nodiscard]] constexpr bool mutated(Mutant mutant) {
-  return kMutant == mutant && mutant != Mutant::None;
+#ifdef HOLDFAST_MUTANTS
+inline Mutant planted = Mutant::None;  // of this process
+[[nodiscard]] inline bool mutated(Mutant mutant) {
+  return planted == mutant;
 }
+#else
+[[nodiscard]] constexpr bool mutated(Mutant /*mutant*/) {
+  return false;
+}
+#endif
 
 }  // namespace holdfast

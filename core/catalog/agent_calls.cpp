@@ -172,6 +172,10 @@ void Agent::State::on(const Answer& message) {
     }
     result.revoked = call->revoked;
   }
+  if (std::holds_alternative<LeaveCall>(call->call)) {
+    if (result.status == CallStatus::Ok) return on(LeaveNow{});  // which may be lost
+    leaving = false;
+  }
   if (std::holds_alternative<LineageCall>(call->call)) {
     lineage = std::max(lineage, result.version.lineage);
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/catalog/agent_state.hpp"
+#include "core/mutant.hpp"
 
 namespace holdfast {
 
@@ -53,7 +54,7 @@ void Agent::State::on(const Unhide& message) {
 void Agent::State::settle_clear(SlotNumber number) {
   Slot& slot = slots[number];
   if (!slot.clearing) return;
-  if (read_by_anyone(slot.holding->version)) {
+  if (read_by_anyone(slot.holding->version) && !mutated(Mutant::SkipDrain)) {
     if (slot.clearing->deadline <= now && !slot.clearing->revoking) clear_overdue(number);
     return;
   }

@@ -46,6 +46,10 @@ void Agent::State::on(const Decided& message) {
     decision.end = told.end;
   }
   if (!fetch || fetch->n != told.n || fetch->generation != told.generation) return;
+  if (const auto here = slot_of(told.result.version);
+      here && told.result.status == CallStatus::Ok && slots[*here].holding->verified.all()) {
+    pause(*here);
+  }
   if (told.result.status != CallStatus::Ok) {
     end_fetch(told.result);
   } else if (told.finished) {
@@ -59,17 +63,21 @@ void Agent::State::on(const FetchDone& message) {
     decision.finished = true;
     decision.end = message.result;
   }
+  // The call may be over, by its deadline here, while the group made it: it runs as one.
+  const bool latest =
+      message.generation == generation &&
+      (fetch ? fetch->n == message.n + 1 && decision.n <= message.n : message.n == last_n);
+  const bool ok = message.result.status == CallStatus::Ok;
+  if (latest && ok) (void)run(message.result.version);
   const bool same = fetch && !fetch->end && fetch->generation == message.generation;
+  if (!ok && message.generation == generation && (latest || (same && fetch->n == message.n))) {
+    resume();
+  }
   if (same && fetch->n == message.n) return end_fetch(message.result);
   if (same && fetch->n == message.n + 1 && fetch->asked.epoch != 0) {
     // Asked too early: the group had not ended the fetch before.
     fetch->asked = {};
-    return ask_fetch();
-  }
-  // The call is over, by its deadline here, while the group made it: it runs as one.
-  if (message.result.status == CallStatus::Ok && !fetch && message.n == last_n &&
-      message.generation == generation) {
-    (void)run(message.result.version);
+    ask_fetch();
   }
 }
 
@@ -85,6 +93,7 @@ void Agent::State::enter_generation(Generation to) {
   last_n = 0;
   answered_n = 0;
   run_slot(std::nullopt);
+  paused.reset();
   if (fetch && !fetch->end && fetch->asked.epoch == 0) {
     fetch->n = ++last_n;
     fetch->generation = generation;
@@ -143,7 +152,21 @@ bool Agent::State::run(const Version& version) {
   const Holding& holding = *slots[*slot].holding;
   if (!holding.verified.all() || holding.state == HoldingState::Hidden) return false;
   run_slot(*slot);
+  paused.reset();
   return true;
+}
+
+// The new version is here: from now on the group may switch to it at any moment, and no member must
+// be found with the old one. The coordinator says how it ended.
+void Agent::State::pause(SlotNumber slot) {
+  if (!running || *running == slot) return;
+  paused = slots[*running].holding->version;
+  run_slot(std::nullopt);
+}
+
+void Agent::State::resume() {
+  if (paused && !running) (void)run(*paused);
+  paused.reset();
 }
 
 void Agent::State::run_slot(std::optional<SlotNumber> slot) {

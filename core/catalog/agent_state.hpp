@@ -156,6 +156,8 @@ struct Agent::State {
   void expire_fetch();
   void settle_fetch();
   [[nodiscard]] bool run(const Version& version);
+  void pause(SlotNumber slot);
+  void resume();
   void run_slot(std::optional<SlotNumber> slot);
 
   // agent_transfers.cpp
@@ -253,6 +255,8 @@ struct Agent::State {
   Decision decision;
   std::optional<Fetch> fetch;
   std::optional<SlotNumber> running;
+  // What ran until the version that is to replace it was here: runs again if the fetch fails.
+  std::optional<Version> paused;
 
   std::vector<OpenCall> calls;
   std::vector<Slot> slots;

@@ -98,6 +98,7 @@ void Agent::State::check_filled(Transfer& transfer, bool told_all) {
   if (transfer.filled || transfer.stopping) return;
   transfer.filled = true;
   slot.news = false;
+  pause(transfer.slot);
   tell(Filled{transfer.ref->id, transfer.ref->version});
 }
 

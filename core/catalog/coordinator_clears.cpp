@@ -147,12 +147,22 @@ void Coordinator::State::continue_leave(WorkerId worker) {
   }
   answer(worker, *w.leave_call, std::move(result));
   w.leave_call.reset();
-  if (!w.holders.empty()) return;
+  if (!w.holders.empty()) return call_off_leave(worker);
   send(worker, LeaveNow{});
   w.gone = true;
   if (w.card.host_memory) return;
   break_group(w.card.group, worker);
   groups[w.card.group.index()].members[w.card.shard.rank] = WorkerId();
+}
+
+// It failed: the worker stays, and may try again.
+void Coordinator::State::call_off_leave(WorkerId worker) {
+  workers[worker.index()].leaving = false;
+  std::vector<VersionKey> keys;
+  for (const ClearJob& job : clears[worker.index()]) {
+    if (job.reason == ClearReason::Leave) keys.push_back(job.version);
+  }
+  for (const VersionKey& key : keys) call_off_clear(worker, key);
 }
 
 void Coordinator::State::on(WorkerId worker, const Cleared& message) {
@@ -223,13 +233,7 @@ void Coordinator::State::on(WorkerId worker, const CallEnded& message) {
   Worker& w = workers[worker.index()];
   if (w.leave_call == message.call) {
     w.leave_call.reset();
-    w.leaving = false;
-    std::vector<VersionKey> keys;
-    for (const ClearJob& job : clears[worker.index()]) {
-      if (job.reason == ClearReason::Leave) keys.push_back(job.version);
-    }
-    for (const VersionKey& key : keys) call_off_clear(worker, key);
-    return;
+    return call_off_leave(worker);
   }
   for (const ClearJob& job : clears[worker.index()]) {
     if (job.reason != ClearReason::Unpublish || job.call != message.call) continue;

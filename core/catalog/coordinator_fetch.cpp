@@ -34,8 +34,12 @@ void Coordinator::State::on(WorkerId worker, const AskFetch& message) {
     }
     return;
   }
-  if (message.n != group.last.n + 1) return;
-  if (group.phase != Phase::Idle && group.phase != Phase::Collecting) return;
+  if (message.n < group.last.n) {  // ended while the worker was out of touch
+    FetchDone done{message.n, message.generation, {}};
+    done.result.status = CallStatus::DeadlineExceeded;
+    return send(worker, done);
+  }
+  skip_to(card.group, message.n);
   if (group.phase == Phase::Idle) {
     group.phase = Phase::Collecting;
     group.call = message.call;
@@ -56,6 +60,25 @@ void Coordinator::State::on(WorkerId worker, const AskFetch& message) {
   if (std::all_of(group.asked.begin(), group.asked.end(), [](bool asked) { return asked; })) {
     decide(card.group);
   }
+}
+
+// The next fetch is the n-th: whatever comes before it is over for some member, so for all. It gave
+// up by itself, or was answered by nobody before its coordinator was gone.
+void Coordinator::State::skip_to(GroupId id, std::uint64_t n) {
+  Group& group = groups[id.index()];
+  const bool collecting = group.phase == Phase::Collecting;
+  CallResult result;
+  result.status = CallStatus::DeadlineExceeded;
+  if (group.phase != Phase::Idle && group.last.n + (collecting ? 1 : 0) < n) {
+    finish_fetch(id, result);
+  }
+  if (group.last.n + 1 >= n) return;
+  group.last = Decision{};
+  group.last.n = n - 1;
+  group.last.generation = group.generation;
+  group.last.result = result;
+  group.last.finished = true;
+  group.last.end = std::move(result);
 }
 
 CallResult Coordinator::State::choose(const Group& group) const {
@@ -193,13 +216,21 @@ void Coordinator::State::on(WorkerId worker, const Filled& message) {
   const auto reader = found->second.readers.find(worker);
   if (reader == found->second.readers.end()) return;
   const bool offload = reader->second.offload;
+  // Only what this plan brought: more may be wanted by now.
+  BlockSet brought = holder->verified;
+  if (offload) {
+    for (const BlockClass& c : found->second.demand->classes) {
+      if (!std::binary_search(c.receivers.begin(), c.receivers.end(), worker)) continue;
+      for (const BlockId block : blocks_of(c)) brought.add(block.value());
+    }
+  }
   if (!offload) verify_blocks(worker, *holder, BlockSet::full(holder->verified.size()));
   release_reader(message.plan, worker);
   if (offload) {
     VersionState& version = *find(key);
     if (const auto wanted = version.offloads.find(worker); wanted != version.offloads.end()) {
-      verify_blocks(worker, *holder, wanted->second);
-      version.offloads.erase(wanted);
+      verify_blocks(worker, *holder, brought);
+      if (holder->verified.includes(wanted->second)) version.offloads.erase(wanted);
     }
     judge(key);
   } else {

@@ -8,7 +8,6 @@ namespace holdfast {
 // From what the workers said to a state. Those who said nothing are not there; if they come later
 // with work that nobody knows of, they are fenced.
 void Coordinator::State::finish_rebuild() {
-  rebuilding = false;
   epoch = reported_epoch + 1;
   std::vector<WorkerId> reported;
   for (std::uint32_t i = 0; i < workers.size(); ++i) {
@@ -21,6 +20,15 @@ void Coordinator::State::finish_rebuild() {
     }
     reported.push_back(worker);
     admit(worker, w.reported, *w.report);
+  }
+  rebuilding = false;
+  // What has a root first: a publish that was not answered yet may differ from it.
+  for (const bool rooted : {true, false}) {
+    for (const WorkerId worker : reported) {
+      adopt_holdings(worker, *workers[worker.index()].report, [rooted](const Holding& holding) {
+        return (holding.root != Hash128{}) == rooted;
+      });
+    }
   }
   rebuild_generations(reported);
   for (const WorkerId worker : reported) welcome(worker);
@@ -155,7 +163,7 @@ void Coordinator::State::rebuild_groups() {
     if (!group.known) continue;
     const GroupId id(g);
     std::vector<WorkerId> missing;
-    const bool has_fetched = group.generation > 1 || group.last.n > 0;
+    bool known = group.last.n > 0;  // to somebody: the generation
     std::optional<Version> runs;
     bool all_run = true;
     for (std::uint32_t rank = 0; rank < group.members.size(); ++rank) {
@@ -166,9 +174,12 @@ void Coordinator::State::rebuild_groups() {
         continue;
       }
       const WorkerReport& report = *workers[member.index()].report;
-      // It came back, as another incarnation, while there was no coordinator.
-      if (report.generation < group.generation) missing.push_back(member);
-      if (report.generation != group.generation) send(member, GenerationIs{group.generation});
+      known = known || report.generation == group.generation;
+      // One that starts anew, or has missed that another one did.
+      if (report.generation != group.generation) {
+        send(member, GenerationIs{group.generation});
+        missing.push_back(member);
+      }
       std::optional<Version> its;
       for (const Holding& holding : report.holdings) {
         if (holding.runs) its = holding.version;
@@ -178,7 +189,7 @@ void Coordinator::State::rebuild_groups() {
     }
     if (all_run) group.runs = runs;
     resume_fetch(id);
-    if (missing.empty() || !has_fetched) continue;
+    if (missing.empty() || !known) continue;
     std::erase_if(missing, [](WorkerId worker) { return !worker.valid(); });
     break_group(id, missing.empty() ? WorkerId() : missing.front());
   }
@@ -195,11 +206,13 @@ void Coordinator::State::resume_fetch(GroupId id) {
     tell_group(group, FetchDone{group.last.n, group.generation, group.last.end});
     const VersionKey key{group.space, group.last.end.version};
     if (group.last.end.status == CallStatus::Ok) {
-      group.runs = key.second;
+      bool all_hold = true;
       for (const WorkerId member : group.members) {
-        if (!member.valid() || !alive(member)) continue;
-        if (Holder* holder = holder_of(member, key)) holder->broken = false;
+        Holder* holder = member.valid() && alive(member) ? holder_of(member, key) : nullptr;
+        all_hold = all_hold && holder != nullptr && holder->verified.all() && !holder->hidden;
+        if (holder != nullptr) holder->broken = false;
       }
+      if (all_hold) group.runs = key.second;
     }
     return;
   }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -226,7 +227,8 @@ struct Coordinator::State {
   [[nodiscard]] bool acceptable(WorkerId worker, const Hello& hello) const;
   void admit(WorkerId worker, Incarnation incarnation, const WorkerReport& report);
   void welcome(WorkerId worker);
-  void adopt_holdings(WorkerId worker, const WorkerReport& report);
+  void adopt_holdings(WorkerId worker, const WorkerReport& report,
+                      const std::function<bool(const Holding&)>& which);
   void bury(WorkerId worker);  // this incarnation is over
   void break_group(GroupId group, WorkerId by);
   Group& group_of(const WorkerCard& card, WorkerId worker);
@@ -270,6 +272,7 @@ struct Coordinator::State {
   void on(WorkerId worker, const AskCancel& message);
   void on(WorkerId worker, const Filled& message);
   void decide(GroupId id);
+  void skip_to(GroupId group, std::uint64_t n);
   [[nodiscard]] CallResult choose(const Group& group) const;
   void advance(GroupId id);
   [[nodiscard]] std::optional<Version> victim_of(WorkerId worker, const Group& group) const;
@@ -292,6 +295,7 @@ struct Coordinator::State {
   void call_off_clear(WorkerId worker, VersionKey key);
   void clear_deadline(WorkerId worker, VersionKey key);
   void continue_leave(WorkerId worker);
+  void call_off_leave(WorkerId worker);
   void forget_on_hosts(VersionKey key);
 
   // coordinator_transfers.cpp

@@ -254,7 +254,7 @@ void Coordinator::State::on(WorkerId worker, const Granted& message) {
   for (const WorkerId refused : message.refused) {
     const GrantKey key{refused, message.plan};
     if (!w.readers.contains(key)) continue;
-    forget_grant(worker, key);
+    end_grant(worker, key);  // it may have let the reader in before, and is asked once more
     if (found == transfers.end()) continue;
     const auto reader = found->second.readers.find(refused);
     if (reader == found->second.readers.end()) continue;
@@ -521,17 +521,13 @@ void Coordinator::State::repair(PlanNumber id) {
   const auto found = transfers.find(id);
   if (found == transfers.end() || !found->second.ref || found->second.repair != 0) return;
   Transfer& transfer = found->second;
-  if (!needs_repair(transfer)) {
-    // Only an alternate was lost: whoever waited for its word begins without it.
-    std::vector<WorkerId> waiting;
-    for (const auto& [worker, reader] : transfer.readers) {
-      if (reader.phase == ReaderPhase::Granting && reader.awaited.empty()) {
-        waiting.push_back(worker);
-      }
-    }
-    for (const WorkerId worker : waiting) start_if_granted(id, transfer, worker);
-    return;
+  // Whoever waited only for sources that are lost, and does not read from them at first.
+  std::vector<WorkerId> waiting;
+  for (const auto& [worker, reader] : transfer.readers) {
+    if (reader.phase == ReaderPhase::Granting && reader.awaited.empty()) waiting.push_back(worker);
   }
+  for (const WorkerId worker : waiting) start_if_granted(id, transfer, worker);
+  if (!needs_repair(transfer)) return;
   MakeRepair request;
   request.id = id;
   request.request = transfer.repair = next_request++;

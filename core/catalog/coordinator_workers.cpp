@@ -47,10 +47,22 @@ void Coordinator::State::on(WorkerId worker, const Hello& hello) {
     w.fenced = std::max(w.fenced, hello.incarnation);
     return frame(worker, FencedOff{epoch, hello.incarnation, w.fenced});
   }
+  const bool was_there = w.known;
   admit(worker, hello.incarnation, *hello.report);
+  if (!w.card.host_memory) {
+    // Who comes back cannot know how many fetches the others have counted.
+    Group& group = groups[w.card.group.index()];
+    const Generation reported = hello.report->generation;
+    const bool higher = reported > group.generation;
+    if (higher) group.generation = reported;
+    if (higher || (reported != group.generation &&
+                   (was_there || group.last.n > 0 || group.phase != Phase::Idle))) {
+      break_group(w.card.group, worker);
+    }
+  }
   welcome(worker);
   if (!w.card.host_memory) {
-    Group& group = groups[w.card.group.index()];
+    const Group& group = groups[w.card.group.index()];
     if (hello.report->generation != group.generation) {
       send(worker, GenerationIs{group.generation});
     }
@@ -126,15 +138,17 @@ void Coordinator::State::admit(WorkerId worker, Incarnation incarnation,
   std::uint64_t& lineage = largest_lineage[w.card.space.index()];
   lineage = std::max(lineage, report.lineage);
   if (!w.card.host_memory) group_of(w.card, worker);
-  adopt_holdings(worker, report);
+  if (!rebuilding) adopt_holdings(worker, report, [](const Holding&) { return true; });
   for (auto& [key, version] : versions) {
     if (key.first == w.card.space && version.retention.copies != 0) judge_soon(key);
   }
 }
 
-void Coordinator::State::adopt_holdings(WorkerId worker, const WorkerReport& report) {
+void Coordinator::State::adopt_holdings(WorkerId worker, const WorkerReport& report,
+                                        const std::function<bool(const Holding&)>& which) {
   const WorkerCard& card = report.card;
   for (const Holding& holding : report.holdings) {
+    if (!which(holding)) continue;
     const VersionKey key{card.space, holding.version};
     const std::uint32_t blocks = space(card.space).blocks(holding.shard);
     if (!space(card.space).valid(holding.shard) || holding.verified.size() != blocks) continue;

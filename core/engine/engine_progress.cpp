@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/engine/worker_engine.hpp"
+#include "core/mutant.hpp"
 
 namespace holdfast {
 namespace {
@@ -169,6 +170,7 @@ void WorkerEngine::on(const BlockRead& event) {
   if (blocked_ != 0) unblock();
   if (event.status == ReadStatus::Ok) {
     if (!over) post(event.at.edge);
+    if (mutated(Mutant::ServeUnverified)) count(event.at);
     if (tables_->verify()) {
       ++edge.digesting;
       out_->push_back(DigestBlock{event.at, block(event.at)});

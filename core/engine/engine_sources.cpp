@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/engine/worker_engine.hpp"
+#include "core/mutant.hpp"
 
 namespace holdfast {
 namespace {
@@ -105,6 +106,7 @@ void WorkerEngine::turn_to(EdgeNumber number, const Alternate& to) {
 
 // No read or digest of the range is open any more.
 bool WorkerEngine::may_start(EdgeNumber number) const {
+  if (mutated(Mutant::ReaskBeforeCompletion)) return true;
   const InEdge& edge = edges_[number];
   for (EdgeNumber e = stripes_[edge.stripe].first_edge; e != kNone; e = edges_[e].next_edge) {
     const InEdge& other = edges_[e];
