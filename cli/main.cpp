@@ -23,6 +23,7 @@ struct Arguments {
   RunArguments run;
   LocalWorkerArguments local_worker;
   TopoArguments topo;
+  FuzzArguments fuzz;
 };
 
 void add_simulate(CLI::App& app, SimulateArguments& to) {
@@ -92,6 +93,19 @@ CLI::App* add_topo(CLI::App& app, TopoArguments& to) {
   return show;
 }
 
+void add_fuzz(CLI::App& app, FuzzArguments& to) {
+  CLI::App* command = app.add_subcommand(
+      "fuzz", "Run catalog and engine through seeded storms of faults in virtual time");
+  CLI::Option* seeds = command->add_option("--seeds", to.seeds, "A..B, or one seed");
+  command->add_option("--replay", to.replay, "A recipe, as printed for a failing seed")
+      ->excludes(seeds);
+  command->add_option("--jobs", to.jobs, "Processes")->check(CLI::Range(1, 256));
+  command->add_flag("--story", to.story, "Tell what happens in one seed or recipe");
+  command->add_flag("--first", to.first, "Stop at the first failing seed, as it is");
+  command->add_flag("--cells", to.cells, "Print which state met which event, and which never did");
+  command->add_flag("--json", to.json, "Print the answer as JSON");
+}
+
 ExitStatus run(const CLI::App& app, const Arguments& arguments) {
   if (app.got_subcommand("simulate")) {
     return simulate(arguments.simulate);
@@ -110,6 +124,9 @@ ExitStatus run(const CLI::App& app, const Arguments& arguments) {
   }
   if (app.got_subcommand("local-worker")) {
     return local_worker(arguments.local_worker);
+  }
+  if (app.got_subcommand("fuzz")) {
+    return fuzz(arguments.fuzz);
   }
   return show_topology(arguments.topo);
 }
@@ -140,6 +157,7 @@ ExitStatus guarded(int argc, char** argv) {
   add_compare(app, arguments.compare);
   add_run(app, arguments.run, arguments.local_worker);
   add_topo(app, arguments.topo);
+  add_fuzz(app, arguments.fuzz);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -31,7 +31,9 @@ const std::vector<Rule> kRules{
     {"core/topology", "", "^core/(plan|weights|engine|catalog|io)/"},
     {"core/weights", "", "^core/(plan|topology|engine|catalog|io)/"},
     {"core/plan", "", "^core/(engine|weights|catalog|io)/"},
-    {"core/engine", "", "^core/(catalog|io)/"},
+    {"core/engine", "", "^core/(catalog|storm|io)/"},
+    {"core/catalog", "", "^core/(storm|workload|io)/"},
+    {"core/storm", "", "^core/(workload|io)/"},
     {"core/workload", "", "^core/(weights|engine|catalog|io)/"},
 };
 

@@ -1,0 +1,58 @@
+// Whole runs. HOLDFAST_STORM_SEEDS says how many (200).
+#include "core/storm/storm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace holdfast::storm {
+namespace {
+
+std::uint64_t seeds() {
+  const char* text = std::getenv("HOLDFAST_STORM_SEEDS");
+  return text == nullptr ? 200 : std::strtoull(text, nullptr, 10);
+}
+
+Recipe of_seed(std::uint64_t seed) {
+  Recipe recipe;
+  recipe.seed = seed;
+  return recipe;
+}
+
+TEST(Storm, NoSeedBreaksARule) {
+  std::uint64_t ok = 0;
+  for (std::uint64_t seed = 0; seed < seeds(); ++seed) {
+    const Outcome outcome = storm(of_seed(seed));
+    ok += outcome.calls_ok;
+    ASSERT_FALSE(outcome.violation)
+        << "seed " << seed << " breaks '" << outcome.violation->rule << "' at "
+        << to_string(outcome.violation->at) << ": " << outcome.violation->text
+        << "\n  holdfast fuzz --story --seeds " << seed;
+  }
+  // Storms in which nobody gets anything prove nothing.
+  EXPECT_GE(ok, 4 * seeds());
+}
+
+TEST(Storm, ASeedIsTheSameRunEachTime) {
+  for (const std::uint64_t seed : {3, 14, 159}) {
+    const Outcome once = storm(of_seed(seed));
+    std::vector<std::string> story;
+    const Outcome twice = storm(of_seed(seed), &story);
+    EXPECT_EQ(once.trace, twice.trace) << "seed " << seed;
+    EXPECT_EQ(once.steps, twice.steps) << "seed " << seed;
+    EXPECT_FALSE(story.empty());
+  }
+  EXPECT_NE(storm(of_seed(3)).trace, storm(of_seed(4)).trace);
+}
+
+TEST(Storm, ARecipeLeavesOutWhatItDoesNotName) {
+  Recipe recipe = of_seed(5);
+  recipe.tasks.emplace();
+  recipe.faults.emplace();
+  const Outcome outcome = storm(recipe);
+  EXPECT_FALSE(outcome.violation);
+  EXPECT_LT(outcome.calls, storm(of_seed(5)).calls);
+}
+
+}  // namespace
+}  // namespace holdfast::storm
