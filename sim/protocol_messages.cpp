@@ -102,6 +102,8 @@ void ProtocolService::State::carry_out(const CoordinatorCommand& command) {
     make_plan(*plan);
   } else if (const auto* repair = std::get_if<MakeRepair>(&command)) {
     make_repair(*repair);
+  } else if (const auto* joining = std::get_if<MakeJoin>(&command)) {
+    make_join(*joining);
   }
 }
 
@@ -147,6 +149,26 @@ void ProtocolService::State::make_repair(const MakeRepair& request) {
     ++traffic.repairs;
     step_coordinator(options.sources == Sources::Anyone ? answer_repair(router, request)
                                                         : answer_repair_with_nothing(request));
+    settle();
+  });
+}
+
+// Where nothing is relayed, whoever comes late is planned like everybody else.
+void ProtocolService::State::make_join(const MakeJoin& request) {
+  const Time at = network->now() + options.planning_time;
+  network->call_at(at, [this, request, life = coordinator_life] {
+    if (life != coordinator_life) return;
+    ++traffic.repairs;
+    if (options.sources == Sources::Anyone) {
+      step_coordinator(answer_join(router, request));
+    } else {
+      RepairMade made;
+      made.id = request.id;
+      made.request = request.request;
+      made.demand = request.demand;
+      for (const Joiner& joiner : request.joiners) made.unmended.push_back(joiner.worker);
+      step_coordinator(made);
+    }
     settle();
   });
 }

@@ -73,6 +73,7 @@ struct ProtocolService::State {
   void carry_out(const CoordinatorCommand& command);
   void make_plan(const MakePlan& request);
   void make_repair(const MakeRepair& request);
+  void make_join(const MakeJoin& request);
   void arm();
   void listen(WorkerId worker, const ToCoordinator& frame);
   void look_for_expiry();

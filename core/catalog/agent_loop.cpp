@@ -17,6 +17,7 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
   Transfer(AgentLoop& owner, const StartTransfer& command, std::uint16_t slot)
       : owner_(owner),
         ref_(command.transfer),
+        latest_(command.transfer),
         placement_(owner.setup_.placements.of(*command.transfer)),
         sources_(command.sources),
         engine_(ref_->tables, owner.setup_.agent.worker(), owner.setup_.engine),
@@ -45,6 +46,10 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
     }
   }
 
+  void know(const TransferRef& newer) {
+    if (newer->revision > latest_->revision) latest_ = newer;
+  }
+
   [[nodiscard]] const PlannedTransfer& planned() const { return *ref_; }
   [[nodiscard]] TransferLoop& loop() { return loop_; }
 
@@ -56,7 +61,7 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
     return {};  // the read is denied, and the engine turns elsewhere
   }
   std::string address(WorkerId worker) override {
-    if (worker.index() < ref_->addresses.size()) return ref_->addresses[worker.index()];
+    if (worker.index() < latest_->addresses.size()) return latest_->addresses[worker.index()];
     return owner_.setup_.slots.address(worker);
   }
 
@@ -114,6 +119,7 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
 
   AgentLoop& owner_;
   TransferRef ref_;
+  TransferRef latest_;  // knows also of those who joined meanwhile
   std::shared_ptr<const Placement> placement_;
   std::vector<SourceAccess> sources_;
   WorkerEngine engine_;
@@ -324,6 +330,7 @@ void AgentLoop::on(const AddChildren& command) {
   const auto holdings = setup_.agent.holdings();
   const Holding* holding =
       command.slot < holdings.size() && holdings[command.slot] ? &*holdings[command.slot] : nullptr;
+  if (transfer != nullptr) transfer->know(command.transfer);
   for (const LiveEdge& edge : command.edges) {
     const bool as_parent = edge.parent == setup_.agent.worker();
     if (transfer != nullptr) {

@@ -30,6 +30,8 @@
 #include <vector>
 
 #include "core/catalog/frames.hpp"
+#include "core/plan/holdings.hpp"
+#include "core/plan/plan_delta.hpp"
 #include "core/topology/topology.hpp"
 
 namespace holdfast {
@@ -60,11 +62,13 @@ struct PlanMade {
   std::shared_ptr<const UpdateTables> tables;
   std::string problem;
 };
+// The answer to MakeRepair and to MakeJoin.
 struct RepairMade {
   PlanNumber id = 0;
   std::uint64_t request = 0;
-  std::vector<LiveEdge> edges;     // new parents, ready to carry out
-  std::vector<WorkerId> unmended;  // who found none: what they miss is planned anew
+  std::shared_ptr<const Demand> demand;  // of a join: with the joiners among the receivers
+  std::vector<LiveEdge> edges;           // new parents, ready to carry out
+  std::vector<WorkerId> unmended;        // who found none: what they miss is planned anew
 };
 struct CoordinatorTimePassed {};
 using CoordinatorEvent = std::variant<FromWorker, PlanMade, RepairMade, CoordinatorTimePassed>;
@@ -100,7 +104,19 @@ struct MakeRepair {
   std::vector<Orphan> orphans;
   std::vector<WorkerId> slow;  // half of their readers move, as far as there is somewhere to go
 };
-using CoordinatorCommand = std::variant<SendToWorker, MakePlan, MakeRepair>;
+// Late receivers of what a plan carries anyway are attached where room is left; nobody is moved.
+struct MakeJoin {
+  PlanNumber id = 0;
+  std::uint64_t request = 0;
+  std::shared_ptr<const Demand> demand;
+  std::shared_ptr<const Plan> plan;  // as it is carried out now
+  std::shared_ptr<const UpdateTables> tables;
+  std::vector<Joiner> joiners;
+  std::vector<WorkerId> closed;     // take no new children
+  std::vector<WorkerId> receiving;  // are not complete yet
+  std::shared_ptr<const Holdings> verified;
+};
+using CoordinatorCommand = std::variant<SendToWorker, MakePlan, MakeRepair, MakeJoin>;
 
 // --- The machine ------------------------------------------------------------------------------
 class Coordinator {

@@ -175,6 +175,8 @@ struct Coordinator::State {
     std::set<WorkerId> lost;    // no parents any more
     std::set<WorkerId> slow;
     std::map<std::pair<WorkerId, StripeId>, WorkerId> orphans;  // from whom they cannot read
+    std::set<WorkerId> joined;                                  // after it had begun
+    bool takes_joiners = true;                                  // false: some found no room
     std::uint64_t repair = 0;                                   // the open request; zero: none
     Time repair_asked;
   };
@@ -300,6 +302,10 @@ struct Coordinator::State {
 
   // coordinator_transfers.cpp
   void gather(VersionKey key);
+  bool join_running(VersionKey key, const std::map<WorkerId, BlockSet>& wants);
+  [[nodiscard]] std::optional<std::vector<Joiner>> joiners_of(
+      const Transfer& transfer, const std::map<WorkerId, BlockSet>& wants);
+  void admit_joiners(Transfer& transfer, const RepairMade& made);
   [[nodiscard]] std::shared_ptr<const Demand> demand_for(VersionKey key,
                                                          const std::map<WorkerId, BlockSet>& wants);
   void on(const PlanMade& made);

@@ -56,6 +56,7 @@ void Coordinator::State::gather(VersionKey key) {
     for (const GroupId id : waiting) dirty_groups.insert(id);
     return;
   }
+  if (join_running(key, wants)) return;
   const PlanNumber id = (epoch << 32U) | next_plan++;
   Transfer transfer;
   transfer.version = key;
@@ -80,6 +81,113 @@ void Coordinator::State::gather(VersionKey key) {
   out->push_back(MakePlan{id, key.first, transfer.demand, version->digests});
   arm(now + config.plan_deadline, TimerKind::Plan, id);
   transfers.emplace(id, std::move(transfer));
+}
+
+// Who wants, wholly, what a running plan carries to others of the same shard is attached to it.
+bool Coordinator::State::join_running(VersionKey key, const std::map<WorkerId, BlockSet>& wants) {
+  for (auto& [id, transfer] : transfers) {
+    if (transfer.version != key || !transfer.ref || !transfer.takes_joiners ||
+        transfer.repair != 0 || transfer.readers.empty()) {
+      continue;
+    }
+    const auto joiners = joiners_of(transfer, wants);
+    if (!joiners) continue;
+    MakeJoin request;
+    request.id = id;
+    request.request = transfer.repair = next_request++;
+    request.demand = transfer.demand;
+    request.plan = live_plan(transfer);
+    request.tables = transfer.ref->tables;
+    request.joiners = *joiners;
+    std::set<WorkerId> closed = transfer.lost;
+    auto verified = std::make_shared<Holdings>();
+    for (const WorkerId holder : find(key)->holders) {
+      const Holder* held = holder_of(holder, key);
+      if (!serves(*held)) closed.insert(holder);
+      for (const BlockSpan& span : spans_of(space(key.first), held->shard, held->verified)) {
+        verified->add(holder, span);
+      }
+    }
+    request.closed.assign(closed.begin(), closed.end());
+    for (const auto& [worker, reader] : transfer.readers) request.receiving.push_back(worker);
+    request.verified = std::move(verified);
+    for (const auto& [worker, blocks] : wants) {
+      transfer.wanted.insert(worker);
+      workers[worker.index()].plans.insert(id);
+    }
+    transfer.repair_asked = now;
+    arm(now + config.plan_deadline, TimerKind::Plan, id);
+    out->push_back(std::move(request));
+    return true;
+  }
+  return false;
+}
+
+// The classes of the plan that make up what each of them wants; nothing if it does not fit.
+std::optional<std::vector<Joiner>> Coordinator::State::joiners_of(
+    const Transfer& transfer, const std::map<WorkerId, BlockSet>& wants) {
+  std::map<ShardId, std::vector<ClassId>> of_shard;
+  std::vector<Joiner> joiners;
+  for (const auto& [worker, blocks] : wants) {
+    const WorkerCard& card = workers[worker.index()].card;
+    const Holder* holder = holder_of(worker, transfer.version);
+    if (card.host_memory || (holder != nullptr && !holder->verified.none())) return std::nullopt;
+    if (!of_shard.contains(card.shard)) {
+      // Somebody who wanted the same, wholly, when the plan was made.
+      std::vector<ClassId>& classes = of_shard[card.shard];
+      WorkerId like;
+      for (const auto& [reader, state] : transfer.readers) {
+        if (workers[reader.index()].card.shard == card.shard && !state.offload) like = reader;
+      }
+      if (!like.valid()) return std::nullopt;
+      std::uint32_t covered = 0;
+      for (std::uint32_t c = 0; c < transfer.demand->classes.size(); ++c) {
+        const BlockClass& block_class = transfer.demand->classes[c];
+        const auto& receivers = block_class.receivers;
+        if (!std::binary_search(receivers.begin(), receivers.end(), like)) continue;
+        classes.emplace_back(c);
+        covered += block_count(block_class);
+      }
+      if (covered != space(transfer.version.first).blocks(card.shard)) return std::nullopt;
+    }
+    for (const BlockClass& c : transfer.demand->classes) {
+      if (std::binary_search(c.receivers.begin(), c.receivers.end(), worker) ||
+          std::binary_search(c.holders.begin(), c.holders.end(), worker)) {
+        return std::nullopt;  // has been in this plan before
+      }
+    }
+    joiners.push_back({worker, of_shard[card.shard]});
+  }
+  return joiners;
+}
+
+// They become readers; what the later ones are told knows of them.
+void Coordinator::State::admit_joiners(Transfer& transfer, const RepairMade& made) {
+  auto ref = std::make_shared<PlannedTransfer>(*transfer.ref);
+  ++ref->revision;
+  ref->demand = made.demand;
+  transfer.demand = made.demand;
+  const std::set<WorkerId> wanted = std::exchange(transfer.wanted, {});
+  for (const WorkerId worker : wanted) {
+    Worker& w = workers[worker.index()];
+    if (std::binary_search(made.unmended.begin(), made.unmended.end(), worker)) {
+      // No room: planned on its own.
+      transfer.takes_joiners = false;
+      w.plans.erase(made.id);
+      Group& group = groups[w.card.group.index()];
+      if (group.phase == Phase::Filling) group.phase = Phase::Waiting;
+      dirty_groups.insert(w.card.group);
+      continue;
+    }
+    Reader reader;
+    reader.incarnation = w.incarnation;
+    transfer.readers.emplace(worker, std::move(reader));
+    transfer.joined.insert(worker);
+    add_holder(worker, transfer.version, w.card.shard);
+    ref->shards[worker.index()] = w.card.shard;
+    if (!ref->addresses.empty()) ref->addresses[worker.index()] = w.card.address;
+  }
+  transfer.ref = std::move(ref);
 }
 
 // Throws Error(BadValue) if a wanted block is with nobody who may be read from.
@@ -537,7 +645,8 @@ void Coordinator::State::repair(PlanNumber id) {
   request.lost.assign(transfer.lost.begin(), transfer.lost.end());
   for (const WorkerId holder : find(transfer.version)->holders) {
     const Holder* held = holder_of(holder, transfer.version);
-    if (!serves(*held)) {
+    // Whoever joined is not known to those who began before: they could not find its blocks.
+    if (!serves(*held) || transfer.joined.contains(holder)) {
       request.closed.push_back(holder);
     } else if (held->verified.all() && !transfer.lost.contains(holder)) {
       request.complete.push_back(holder);
@@ -562,6 +671,7 @@ void Coordinator::State::on(const RepairMade& made) {
   if (found == transfers.end() || found->second.repair != made.request) return;
   Transfer& transfer = found->second;
   transfer.repair = 0;
+  if (made.demand) admit_joiners(transfer, made);
   std::map<WorkerId, std::map<WorkerId, GrantedReader>> asked;
   for (const LiveEdge& edge : made.edges) {
     const auto reader = transfer.readers.find(edge.child);
@@ -619,6 +729,15 @@ void Coordinator::State::plan_overdue(PlanNumber id) {
   if (transfer.repair == 0 || transfer.repair_asked + config.plan_deadline > now) return;
   transfer.repair = 0;
   dirty_transfers.insert(id);
+  const std::set<WorkerId> joiners = std::exchange(transfer.wanted, {});
+  for (const WorkerId worker : joiners) {
+    workers[worker.index()].plans.erase(id);
+    const GroupId group = workers[worker.index()].card.group;
+    if (groups[group.index()].phase == Phase::Filling) {
+      groups[group.index()].phase = Phase::Waiting;
+    }
+    dirty_groups.insert(group);
+  }
 }
 
 }  // namespace holdfast

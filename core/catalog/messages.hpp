@@ -66,6 +66,7 @@ struct Retention {
 // One plan with everything its receivers need, shared by all of them and never changed.
 struct PlannedTransfer {
   PlanNumber id = 0;
+  std::uint32_t revision = 0;  // rises with each join, which the later ones know of
   SpaceId space;
   Version version;
   Hash128 root;

@@ -3,19 +3,21 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/plan/alternates.hpp"
+#include "core/plan/join.hpp"
 #include "core/plan/repair.hpp"
 
 namespace holdfast {
 namespace {
 
 // A quarter of the time that the largest block takes on the way; see update_tables.hpp.
-Time have_interval(const Router& router, const MakeRepair& request, const MendedEdge& mended) {
-  const Demand& demand = *request.demand;
-  const auto route = router.route(demand.workers[mended.edge.parent.index()].node,
-                                  demand.workers[mended.edge.child.index()].node, mended.edge.path);
+Time have_interval(const Router& router, const Demand& demand, const UpdateTables& tables,
+                   const LiveEdge& edge) {
+  const auto route = router.route(demand.workers[edge.parent.index()].node,
+                                  demand.workers[edge.child.index()].node, edge.path);
   if (!route) return {};
   Bytes largest;
-  for (const BlockId block : request.tables->blocks(mended.stripe)) {
+  for (const BlockId block : tables.blocks(edge.stripe)) {
     largest = std::max(largest, demand.block_bytes[block.index()]);
   }
   const Time time = transfer_time(largest, router.bottleneck(*route));
@@ -74,10 +76,62 @@ RepairMade answer_repair(const Router& router, const MakeRepair& request) {
     edge.alternate_path = mended.alternate_path;
     edge.parent_has_all = mended.parent_has_all;
     edge.alternate_has_all = mended.alternate_has_all;
-    edge.have_interval = have_interval(router, request, mended);
+    edge.have_interval = have_interval(router, *request.demand, *request.tables, edge);
     made.edges.push_back(edge);
   }
   return made;
+}
+
+RepairMade answer_join(const Router& router, const MakeJoin& request) {
+  const Joined joined =
+      join(router, *request.demand, *request.plan,
+           {request.joiners, request.closed, request.receiving}, *request.verified);
+  RepairMade made;
+  made.id = request.id;
+  made.request = request.request;
+  made.unmended = joined.unplaced;
+  const auto demand = std::make_shared<const Demand>(joined.demand);
+  const auto has_all = [&](WorkerId worker, StripeId stripe) {
+    const Stripe& s = request.plan->stripes[stripe.index()];
+    const auto& holders = demand->classes[s.block_class.index()].holders;
+    if (std::binary_search(holders.begin(), holders.end(), worker)) return true;
+    return first_missing(*request.verified, *demand, s, worker) == s.blocks.count();
+  };
+  for (const EdgeAdd& add : joined.delta.adds) {
+    LiveEdge edge;
+    edge.stripe = add.stripe;
+    edge.child = add.child;
+    edge.parent = add.parent;
+    edge.from_block = add.from_block;
+    edge.window = add.window;
+    edge.path = add.path;
+    edge.parent_has_all = has_all(add.parent, add.stripe);
+    if (add.alternate.valid()) {
+      edge.alternate_path = path_to_alternate(router, demand->workers[add.alternate.index()].node,
+                                              demand->workers[add.child.index()].node, add.path);
+      if (edge.alternate_path.source_port.valid()) {
+        edge.alternate = add.alternate;
+        edge.alternate_has_all = has_all(add.alternate, add.stripe);
+      }
+    }
+    edge.have_interval = have_interval(router, *demand, *request.tables, edge);
+    made.edges.push_back(edge);
+  }
+  made.demand = demand;
+  return made;
+}
+
+std::optional<CoordinatorEvent> answer_question(const Router& router,
+                                                const CoordinatorCommand& command, Policy policy,
+                                                const PlanOptions& options) {
+  if (const auto* plan = std::get_if<MakePlan>(&command)) {
+    return answer_plan(router, *plan, policy, options);
+  }
+  if (const auto* mending = std::get_if<MakeRepair>(&command)) {
+    return answer_repair(router, *mending);
+  }
+  if (const auto* joining = std::get_if<MakeJoin>(&command)) return answer_join(router, *joining);
+  return std::nullopt;
 }
 
 }  // namespace holdfast

@@ -2,6 +2,8 @@
 // whoever runs them (a thread on hardware, a time later in simulation).
 #pragma once
 
+#include <optional>
+
 #include "core/catalog/coordinator.hpp"
 #include "core/plan/planner.hpp"
 #include "core/topology/router.hpp"
@@ -20,5 +22,14 @@ namespace holdfast {
 // New parents for the children of the lost, for orphans and for half of the children of the slow.
 // Near-linear in the edges of the stripes that are touched. Never throws.
 [[nodiscard]] RepairMade answer_repair(const Router& router, const MakeRepair& request);
+
+// Parents for those who come late. Never throws.
+[[nodiscard]] RepairMade answer_join(const Router& router, const MakeJoin& request);
+
+// The answer to any command that asks the planner something; nothing for the others.
+[[nodiscard]] std::optional<CoordinatorEvent> answer_question(const Router& router,
+                                                              const CoordinatorCommand& command,
+                                                              Policy policy,
+                                                              const PlanOptions& options);
 
 }  // namespace holdfast

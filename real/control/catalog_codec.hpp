@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "core/catalog/frames.hpp"
 #include "core/topology/router.hpp"
@@ -45,8 +46,8 @@ class CatalogCodec {
 
  private:
   const Router* router_;
-  std::set<PlanNumber> told_;                   // bodies that were sent
-  std::map<PlanNumber, TransferRef> received_;  // bodies that came
+  std::set<std::pair<PlanNumber, std::uint32_t>> told_;  // bodies that were sent, with revision
+  std::map<PlanNumber, TransferRef> received_;           // bodies that came
 };
 
 }  // namespace holdfast::real

@@ -193,6 +193,7 @@ class Decoder {
     if (router_ == nullptr) bad("a transfer where none is expected");
     auto transfer = std::make_shared<PlannedTransfer>();
     transfer->id = v.id();
+    transfer->revision = v.body().revision();
     transfer->space = SpaceId(v.body().space());
     transfer->version = get(v.body().version());
     transfer->root = get(v.body().root());

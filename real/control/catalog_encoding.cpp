@@ -7,7 +7,8 @@ namespace {
 // Writes values into messages. `told`: transfers whose bodies have crossed.
 class Encoder {
  public:
-  Encoder(std::set<PlanNumber>& told, Time now) : told_(told), now_(now) {}
+  Encoder(std::set<std::pair<PlanNumber, std::uint32_t>>& told, Time now)
+      : told_(told), now_(now) {}
 
   void put(const Version& v, wire::Version& out) {
     out.set_lineage(v.lineage);
@@ -148,9 +149,10 @@ class Encoder {
   }
   void put(const TransferRef& v, wire::Transfer& out) {
     out.set_id(v->id);
-    if (!told_.insert(v->id).second) return;
+    if (!told_.emplace(v->id, v->revision).second) return;
     wire::TransferBody& body = *out.mutable_body();
     body.set_space(v->space.value());
+    body.set_revision(v->revision);
     put(v->version, *body.mutable_version());
     put(v->root, *body.mutable_root());
     put(v->retention, *body.mutable_retention());
@@ -381,7 +383,7 @@ class Encoder {
     return (deadline == Time::never() ? deadline : deadline - now_).picoseconds();
   }
 
-  std::set<PlanNumber>& told_;
+  std::set<std::pair<PlanNumber, std::uint32_t>>& told_;
   Time now_;
 };
 

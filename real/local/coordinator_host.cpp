@@ -21,7 +21,7 @@ PlannerThread::~PlannerThread() {
   thread_.join();
 }
 
-void PlannerThread::ask(Question question) {
+void PlannerThread::ask(CoordinatorCommand question) {
   {
     const std::lock_guard lock(mutex_);
     questions_.push_back(std::move(question));
@@ -37,7 +37,7 @@ std::vector<CoordinatorEvent> PlannerThread::take() {
 void PlannerThread::work() {
   const Router router(topology_);
   for (;;) {
-    Question question;
+    CoordinatorCommand question;
     {
       std::unique_lock lock(mutex_);
       asked_.wait(lock, [this] { return stop_ || !questions_.empty(); });
@@ -45,15 +45,11 @@ void PlannerThread::work() {
       question = std::move(questions_.front());
       questions_.pop_front();
     }
-    CoordinatorEvent answer;
-    if (const auto* plan = std::get_if<MakePlan>(&question)) {
-      answer = answer_plan(router, *plan, policy_, options_);
-    } else {
-      answer = answer_repair(router, std::get<MakeRepair>(question));
-    }
+    auto answer = answer_question(router, question, policy_, options_);
+    if (!answer) continue;
     {
       const std::lock_guard lock(mutex_);
-      answers_.push_back(std::move(answer));
+      answers_.push_back(std::move(*answer));
     }
     wake_.raise();
   }
@@ -120,10 +116,8 @@ void CoordinatorHost::step(const CoordinatorEvent& event) {
       if (codec == codecs_.end()) continue;  // not connected: the session sends it again
       const std::string bytes = codec->second.encode(send->frame, steady_now());
       server_.send(send->worker, std::as_bytes(std::span(bytes)));
-    } else if (auto* plan = std::get_if<MakePlan>(&command)) {
-      planner_.ask(std::move(*plan));
-    } else if (auto* mending = std::get_if<MakeRepair>(&command)) {
-      planner_.ask(std::move(*mending));
+    } else {
+      planner_.ask(std::move(command));
     }
   }
 }

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "core/catalog/coordinator.hpp"
@@ -21,8 +20,6 @@ namespace holdfast::real {
 // Answers one question after the other, in its own thread with its own routing tables.
 class PlannerThread {
  public:
-  using Question = std::variant<MakePlan, MakeRepair>;
-
   // `wake` is raised when an answer is there. The topology must outlive it.
   PlannerThread(const Topology& topology, Policy policy, const PlanOptions& options, WakeUp& wake);
   // Ends after the question under way.
@@ -30,7 +27,8 @@ class PlannerThread {
   PlannerThread(const PlannerThread&) = delete;
   PlannerThread& operator=(const PlannerThread&) = delete;
 
-  void ask(Question question);
+  // Precondition: it asks the planner something.
+  void ask(CoordinatorCommand question);
   // Answers that have come since the last call.
   [[nodiscard]] std::vector<CoordinatorEvent> take();
 
@@ -43,7 +41,7 @@ class PlannerThread {
   WakeUp& wake_;
   std::mutex mutex_;
   std::condition_variable asked_;
-  std::deque<Question> questions_;
+  std::deque<CoordinatorCommand> questions_;
   std::vector<CoordinatorEvent> answers_;
   bool stop_ = false;
   std::thread thread_;

@@ -368,13 +368,9 @@ class AgentWorld {
     for (CoordinatorCommand& command : commands) {
       if (auto* send = std::get_if<SendToWorker>(&command)) {
         carry_down(send->worker, std::move(send->frame));
-      } else if (auto* plan = std::get_if<MakePlan>(&command)) {
-        later([this, request = *plan]() -> CoordinatorEvent {
-          return answer_plan(router_, request, Policy::Chain, {});
-        });
-      } else if (auto* mending = std::get_if<MakeRepair>(&command)) {
-        later([this, request = *mending]() -> CoordinatorEvent {
-          return answer_repair(router_, request);
+      } else {
+        later([this, question = command]() -> CoordinatorEvent {
+          return *answer_question(router_, question, Policy::Chain, {});
         });
       }
     }

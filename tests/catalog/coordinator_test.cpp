@@ -193,6 +193,53 @@ TEST(Coordinator, ReadersOfADeadSourceGetAnother) {
   EXPECT_NE(changes[0].edges[0].parent, parent);
 }
 
+TEST(Coordinator, WhoComesLateJoinsTheRunningPlan) {
+  Small cluster(8);
+  cluster.publish_all(kOne, 0);
+  for (const std::uint32_t w : {4U, 6U, 12U, 14U}) cluster.workers[w].fills = false;
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(100));
+  cluster.run_for(milliseconds(100));
+  const auto first = cluster.heard<Begin>(WorkerId(4U));
+  ASSERT_EQ(first.size(), 1U);
+  cluster.fetch(GroupId(3U), 1, {}, cluster.now + seconds(100));
+  cluster.run_for(milliseconds(100));
+  const auto late = cluster.heard<Begin>(WorkerId(12U));
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_EQ(late[0].transfer->id, first[0].transfer->id);
+  EXPECT_FALSE(late[0].edges.empty());
+  EXPECT_FALSE(late[0].sources.empty());
+  EXPECT_EQ(late[0].transfer->shards[12], (ShardId{0, 0}));
+  EXPECT_TRUE(cluster.heard<Change>(WorkerId(4U)).empty()) << "somebody was moved";
+  for (const std::uint32_t w : {4U, 6U, 12U, 14U}) {
+    cluster.fill(WorkerId(w), first[0].transfer->id);
+  }
+  cluster.run_for(milliseconds(100));
+  for (const std::uint32_t w : {4U, 12U}) {
+    ASSERT_TRUE(cluster.fetch_end(WorkerId(w)));
+    EXPECT_EQ(cluster.fetch_end(WorkerId(w))->status, CallStatus::Ok);
+  }
+  EXPECT_EQ(cluster.coordinator->grants(), 0U);
+}
+
+// A joiner that dies before the plan has been changed for it leaves nothing behind.
+TEST(Coordinator, AJoinerMayDieOnTheWay) {
+  Small cluster(8);
+  cluster.publish_all(kOne, 0);
+  for (const std::uint32_t w : {4U, 6U, 12U, 14U}) cluster.workers[w].fills = false;
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(100));
+  cluster.run_for(milliseconds(100));
+  cluster.fetch(GroupId(3U), 1, {}, cluster.now + seconds(100));
+  cluster.kill(WorkerId(12U));
+  cluster.beat_for(seconds(4));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(14U))->status, CallStatus::GroupBroken);
+  const PlanNumber plan = cluster.heard<Begin>(WorkerId(4U))[0].transfer->id;
+  for (const std::uint32_t w : {4U, 6U}) cluster.fill(WorkerId(w), plan);
+  cluster.beat_for(seconds(1));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Ok);
+  EXPECT_EQ(cluster.coordinator->grants(), 0U);
+  EXPECT_EQ(cluster.coordinator->open_transfers(), 0U);
+}
+
 TEST(Coordinator, ALostVersionIsNamedOnlyWhenNobodyHasIt) {
   Small cluster;
   cluster.publish_all(kOne);

@@ -227,15 +227,10 @@ class ScriptedCluster {
       if (auto* send = std::get_if<SendToWorker>(&command)) {
         at(now + kLatency,
            [this, id = send->worker, frame = std::move(send->frame)] { receive(id, frame); });
-      } else if (auto* plan = std::get_if<MakePlan>(&command)) {
-        at(now + milliseconds(1), [this, life, request = *plan] {
+      } else {
+        at(now + milliseconds(1), [this, life, question = command] {
           if (life != coordinator_life_) return;
-          step(answer_plan(router_, request, Policy::Chain, {}));
-        });
-      } else if (auto* mending = std::get_if<MakeRepair>(&command)) {
-        at(now + milliseconds(1), [this, life, request = *mending] {
-          if (life != coordinator_life_) return;
-          step(answer_repair(router_, request));
+          step(*answer_question(router_, question, Policy::Chain, {}));
         });
       }
     }
