@@ -64,7 +64,7 @@ class Storm {
     ProtocolOptions options =
         world_.options(milliseconds(static_cast<std::int64_t>(pick(1, 10)) * 50));
     options.check_invariants = true;
-    options.coordinator.rebuild_time = milliseconds(800);
+    options.coordinator.rebuild_time = milliseconds(1'500);
     return options;
   }
 
