@@ -14,14 +14,14 @@ void Agent::State::start(const CallMade& made, const FetchCall& call) {
     return std::holds_alternative<PublishCall>(open.call) ||
            std::holds_alternative<UnpublishCall>(open.call);
   });
+  // Every call counts, whatever comes of it: the other members count theirs. The coordinator ends
+  // the numbers that it never heard of.
+  ++last_n;
   if (fetch || busy) return finish(made.id, CallStatus::BufferBusy, "another call is open");
   Fetch opened;
   opened.id = made.id;
   opened.call = call;
   opened.deadline = made.deadline;
-  // A call that ended here without a word of the coordinator has used up no number: nobody may ever
-  // have heard of it.
-  if (last_n == 0 || answered_n >= last_n) ++last_n;
   opened.n = last_n;
   opened.generation = generation;
   fetch = std::move(opened);
@@ -36,7 +36,6 @@ void Agent::State::ask_fetch() {
 
 void Agent::State::on(const Decided& message) {
   const Decision& told = message.decision;
-  if (told.generation == generation) answered_n = std::max(answered_n, told.n);
   const auto order = [](const Decision& d) { return std::pair(d.generation, d.n); };
   // A decision never changes: one that is known brings nothing but its end.
   if (order(told) > order(decision)) {
@@ -58,7 +57,6 @@ void Agent::State::on(const Decided& message) {
 }
 
 void Agent::State::on(const FetchDone& message) {
-  if (message.generation == generation) answered_n = std::max(answered_n, message.n);
   if (decision.n == message.n && decision.generation == message.generation && !decision.finished) {
     decision.finished = true;
     decision.end = message.result;
@@ -91,7 +89,6 @@ void Agent::State::enter_generation(Generation to) {
   if (to <= generation) return;
   generation = to;
   last_n = 0;
-  answered_n = 0;
   run_slot(std::nullopt);
   paused.reset();
   if (fetch && !fetch->end && fetch->asked.epoch == 0) {

@@ -57,7 +57,6 @@ void Agent::State::take(const FencedOff& fenced) {
   run_slot(std::nullopt);
   paused.reset();
   last_n = 0;
-  answered_n = 0;
   leaving = false;
   finish_all(CallStatus::Fenced);
   for (Transfer& transfer : transfers) stop_transfer(transfer);

@@ -249,8 +249,7 @@ struct Agent::State {
 
   // The group.
   Generation generation = 0;
-  std::uint64_t last_n = 0;      // of this generation: of the last call
-  std::uint64_t answered_n = 0;  // the largest that the coordinator said something of
+  std::uint64_t last_n = 0;  // of this generation: of the last call
   std::uint64_t lineage = 0;
   Decision decision;
   std::optional<Fetch> fetch;
