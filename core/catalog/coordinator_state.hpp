@@ -64,7 +64,8 @@ struct Coordinator::State {
     Incarnation incarnation = 0;  // zero: not alive
     Incarnation fenced = 0;       // the largest that is dead
     WorkerCard card;
-    bool known = false;  // has a card
+    bool known = false;     // has a card
+    bool welcomed = false;  // in this epoch, by this coordinator
     bool leaving = false;
     bool gone = false;     // was told to leave: its silence is no death
     bool touched = false;  // its session may have frames to send

@@ -38,7 +38,7 @@ void Coordinator::State::on(WorkerId worker, const Hello& hello) {
   if (w.incarnation != 0) bury(worker);
   // Someone was cut off from this coordinator while another one, since gone, took an epoch that we
   // may be using too: all sessions must start anew, under a larger one.
-  if (hello.report->epoch > epoch) {
+  if (hello.report->epoch > epoch || (hello.report->epoch == epoch && !w.welcomed)) {
     reported_epoch = std::max(reported_epoch, hello.report->epoch);
     start_again = true;
     return;
@@ -70,7 +70,8 @@ void Coordinator::State::on(WorkerId worker, const Hello& hello) {
 }
 
 void Coordinator::State::welcome(WorkerId worker) {
-  const Worker& w = workers[worker.index()];
+  Worker& w = workers[worker.index()];
+  w.welcomed = true;
   const Generation generation = w.card.host_memory ? 0 : groups[w.card.group.index()].generation;
   frame(worker, Welcome{epoch, w.incarnation, generation});
 }

@@ -315,6 +315,31 @@ TEST(Coordinator, ANewCoordinatorGoesOnFromReports) {
   EXPECT_EQ(cluster.coordinator->grants(), 0U);
 }
 
+// A worker that was cut off during a rebuild comes with the epoch that the new coordinator took
+// too.
+TEST(Coordinator, TwoCoordinatorsOfOneEpochAreToldApart) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  const Epoch first = cluster.coordinator->epoch();
+  // Nobody of the old epoch speaks while the next coordinator rebuilds: it takes the same one.
+  for (std::uint32_t w = 0; w < 4; ++w) cluster.workers[w].up = false;
+  for (std::uint32_t w = 4; w < 8; ++w) {
+    cluster.kill(WorkerId(w));
+    cluster.workers[w].epoch = 0;
+  }
+  cluster.restart_coordinator();
+  for (std::uint32_t w = 4; w < 8; ++w) cluster.restart(WorkerId(w), false);
+  cluster.run_for(seconds(3));
+  ASSERT_EQ(cluster.coordinator->epoch(), first);
+  for (std::uint32_t w = 0; w < 4; ++w) cluster.workers[w].up = true;
+  cluster.beat_for(seconds(5));
+  EXPECT_GT(cluster.coordinator->epoch(), first);
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.beat_for(seconds(1));
+  ASSERT_TRUE(cluster.fetch_end(WorkerId(4U)));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Ok);
+}
+
 TEST(Coordinator, InstalledWaitsForSoManyGroups) {
   Small cluster(6);
   cluster.publish_all(kOne);
