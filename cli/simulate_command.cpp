@@ -8,6 +8,7 @@
 #include "cli/progress.hpp"
 #include "cli/table.hpp"
 #include "cli/task.hpp"
+#include "cli/workload_runs.hpp"
 #include "core/io/results_folder.hpp"
 #include "core/io/run_figures.hpp"
 #include "sim/simulation.hpp"
@@ -112,6 +113,12 @@ void carry_out_online(const Task& task, Policy policy, sim::SimulationOptions& o
 // Plans and runs one policy. What goes wrong here is a failure of the run, not of the input.
 void carry_out(const Task& task, Policy policy, const SimulateArguments& arguments,
                Progress& progress, RunRecord& record) {
+  if (task.deployment) {
+    carry_out_workload(
+        task, policy, trace_of(arguments.trace),
+        [&](double fraction) { progress.show(record.policy, fraction); }, record);
+    return;
+  }
   sim::SimulationOptions options;
   options.trace = trace_of(arguments.trace);
   options.jitter = task.loaded.scenario.options.jitter;
@@ -218,12 +225,12 @@ ExitStatus simulate(const SimulateArguments& arguments) {
   if (!arguments.out.empty()) {
     require_results_folder(arguments.out);
   }
-  const Task task(arguments.scenario, arguments.policy);
+  const Task task(arguments.scenario, arguments.policy, true);
   refuse_huge_trace(arguments, task.update.demand);
   print_warnings(task.warnings);
   warn_of_seed(arguments, task.loaded.scenario);
   if (!arguments.json) {
-    print(heading(task));
+    print(task.deployment ? workload_heading(task) : heading(task));
   }
   Progress progress;
   std::vector<RunRecord> runs;
@@ -237,6 +244,8 @@ ExitStatus simulate(const SimulateArguments& arguments) {
     print(summary_json(context, runs)
               .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
           "\n");
+  } else if (task.deployment) {
+    print(workload_table(runs) + failures_text(runs));
   } else {
     print(table_of(task, runs));
   }

@@ -7,22 +7,37 @@
 
 #include "cli/console.hpp"
 #include "core/io/printable.hpp"
+#include "core/io/workload_figures.hpp"
 
 namespace holdfast::cli {
+namespace {
+
+std::optional<Deployment> deployment_of(const LoadedScenario& loaded, bool any) {
+  if (!is_more_than_an_update(loaded.scenario)) return std::nullopt;
+  if (!any) refuse_more_than_an_update(loaded.scenario);
+  return make_deployment(loaded.scenario, loaded.topology, loaded.manifest);
+}
+
+UpdateTask update_of(const LoadedScenario& loaded, const std::optional<Deployment>& deployment) {
+  return deployment ? task_of(*deployment, loaded.scenario, loaded.topology, loaded.manifest)
+                    : make_update(loaded.scenario, loaded.topology, loaded.manifest);
+}
+
+}  // namespace
 
 ResultsContext Task::context() const {
   return {loaded.scenario, loaded.topology, update, bound, loaded.hash, demand_hash, warnings};
 }
 
-Task::Task(const std::string& scenario, const std::string& policy)
+Task::Task(const std::string& scenario, const std::string& policy, bool any)
     : loaded(load_scenario(scenario)),
       policies(chosen_policies(policy, loaded.scenario)),
-      update(make_update(loaded.scenario, loaded.topology, loaded.manifest)),
+      deployment(deployment_of(loaded, any)),
+      update(update_of(loaded, deployment)),
       router(loaded.topology),
       bound(lower_bound(loaded.topology, update.demand)),
       demand_hash(hash_of(update.demand)),
       warnings(loaded.scenario.warnings) {
-  refuse_more_than_an_update(loaded.scenario);
   const std::vector<std::string> idle = idle_options(loaded.scenario, policies);
   warnings.insert(warnings.end(), idle.begin(), idle.end());
   warnings.insert(warnings.end(), update.warnings.begin(), update.warnings.end());

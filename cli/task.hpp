@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/io/deployment.hpp"
 #include "core/io/results.hpp"
 #include "core/io/scenario_files.hpp"
 #include "core/plan/checker.hpp"
@@ -17,13 +18,15 @@ namespace holdfast::cli {
 struct Task {
   // Reads everything, computes the bound and adds its certificate up again. `policy` is what
   // --policy says; empty: what the scenario does. Throws Error for wrong input and std::logic_error
-  // for a certificate that does not hold.
-  Task(const std::string& scenario, const std::string& policy);
+  // for a certificate that does not hold. `any`: also scenarios with workloads, faults or
+  // retention; they have a deployment, and `update` is their largest update.
+  Task(const std::string& scenario, const std::string& policy, bool any = false);
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
   LoadedScenario loaded;
   std::vector<Policy> policies;  // that were chosen
+  std::optional<Deployment> deployment;
   UpdateTask update;
   Router router;
   Bound bound;

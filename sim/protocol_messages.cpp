@@ -5,11 +5,18 @@
 #include "sim/source_filter.hpp"
 
 namespace holdfast::sim {
+namespace {
+
+constexpr Time kFirstRebuild = milliseconds(1);
+
+}  // namespace
 
 void ProtocolService::State::start_coordinator() {
   if (coordinator) return;
-  coordinator =
-      std::make_unique<Coordinator>(router.topology(), roster, setup.spaces, options.coordinator);
+  CoordinatorConfig config = options.coordinator;
+  // Nobody can know anything of a coordinator before the first one.
+  if (coordinator_life == 0) config.rebuild_time = std::min(config.rebuild_time, kFirstRebuild);
+  coordinator = std::make_unique<Coordinator>(router.topology(), roster, setup.spaces, config);
   ++coordinator_life;
   armed = Time::never();
   step_coordinator(CoordinatorTimePassed{});

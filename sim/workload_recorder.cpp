@@ -114,10 +114,20 @@ void WorkloadRecorder::fetch_begins(GroupId id, const Version& latest, Destinati
   fetch.generates = plays.plays == Plays::Rollout;
   fetch.requested = now;
   group.fetch = fetch;
-  if (fetch.in_place) {
-    for (const std::size_t held : std::exchange(group.held, {})) out_.held[held].to = now;
+  // What it has verified of the same version stays.
+  std::vector<std::size_t> kept;
+  bool has_some = false;
+  for (const std::size_t held : group.held) {
+    const bool same = out_.held[held].version == latest;
+    has_some = has_some || same;
+    if (same || !fetch.in_place) {
+      kept.push_back(held);
+    } else {
+      out_.held[held].to = now;
+    }
   }
-  holds(id, latest, now);
+  group.held = std::move(kept);
+  if (!has_some) holds(id, latest, now);
   for (std::uint32_t rank = 0; rank < fetch.workers; ++rank) {
     Worker& worker = workers_[group.first.index() + rank];
     worker.arrived = Bytes();

@@ -31,7 +31,15 @@ inline constexpr std::uint32_t kResultsFormat = 1;
 // `kind` of the failure that ended a run, in `failures` of summary.json.
 inline constexpr const char* kRunFailure = "run";
 
-enum class RunEventKind { Start, Progress, BlockDone, End, Fault };
+enum class RunEventKind {
+  Start,  // of what a worker receives
+  Progress,
+  BlockDone,
+  End,
+  CallDone,  // a call of the worker's group ended
+  Runs,      // what the group runs is another version, or nothing
+  Fault,
+};
 
 struct RunEvent {
   Time at;
@@ -41,7 +49,7 @@ struct RunEvent {
   StripeId stripe;            // BlockDone
   BlockId block;              // BlockDone
   WorkerId source;            // BlockDone
-  std::string text;           // Fault
+  std::string text;           // CallDone "fetch 1.2: Ok ...", Runs "1.2" or "nothing", Fault
 };
 
 // Bytes that one direction of a link carried, by bin of equal length from zero to the makespan.

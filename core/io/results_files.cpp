@@ -42,6 +42,10 @@ const char* to_string(RunEventKind kind) {
       return "block";
     case RunEventKind::End:
       return "end";
+    case RunEventKind::CallDone:
+      return "call";
+    case RunEventKind::Runs:
+      return "runs";
     case RunEventKind::Fault:
       return "fault";
   }
@@ -190,8 +194,12 @@ class TraceWriter {
       case RunEventKind::BlockDone:
         instant(run, event, fmt::format("\"block {}\"", event.block.value()));
         break;
+      case RunEventKind::CallDone:
       case RunEventKind::Fault:
         instant(run, event, quoted_json(event.text));
+        break;
+      case RunEventKind::Runs:
+        instant(run, event, quoted_json("runs " + event.text));
         break;
     }
   }
@@ -221,11 +229,13 @@ void write_events(std::ostream& out, const ResultsContext& context,
       if (event.kind == RunEventKind::Progress) {
         lines.add(",\"percent\":{}", event.percent);
       } else if (event.kind == RunEventKind::BlockDone) {
-        lines.add(",\"stripe\":{},\"block\":{}", event.stripe.value(), event.block.value());
+        if (event.stripe.valid()) lines.add(",\"stripe\":{}", event.stripe.value());
+        lines.add(",\"block\":{}", event.block.value());
         if (event.source.valid()) {
           lines.add(",\"source\":{}", names[event.source.index()]);
         }
-      } else if (event.kind == RunEventKind::Fault) {
+      } else if (event.kind == RunEventKind::Fault || event.kind == RunEventKind::CallDone ||
+                 event.kind == RunEventKind::Runs) {
         lines.add(",\"message\":{}", quoted_json(event.text));
       }
       lines.add("}}\n");

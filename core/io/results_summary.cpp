@@ -199,6 +199,17 @@ Json inputs_json(const ResultsContext& context) {
   return json;
 }
 
+Json workload_json(const WorkloadRecord& workload) {
+  Json plans = Json::array();
+  for (const Hash128& plan : workload.plans) plans.push_back(to_string(plan));
+  return {{"length_s", exact_seconds(workload.length)},
+          {"versions", workload.versions},
+          {"rollouts", workload.finished},
+          {"stale", workload.stale},
+          {"lost", workload.lost},
+          {"plans", std::move(plans)}};
+}
+
 struct Minimum {
   PayloadBytes payload;
   MinimumCrossings crossings;
@@ -246,6 +257,7 @@ Json run_json(const ResultsContext& context, const Minimum& minimum, const RunRe
   if (!run.workload) json["updates"].push_back(update_json(context, totals));
   for (const UpdateFigures& update : totals.updates) json["updates"].push_back(update_json(update));
   json["failures"] = failures_json(run, totals.done);
+  json["workload"] = run.workload ? workload_json(*run.workload) : Json(nullptr);
   json["plan_hash"] = to_string(run.plan);
   json["stripes"] = run.stripes;
   json["edges"] = run.edges;

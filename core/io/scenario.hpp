@@ -146,8 +146,10 @@ struct Scenario {
 [[nodiscard]] std::vector<std::string> idle_options(const Scenario& scenario,
                                                     const std::vector<Policy>& policies);
 
-// Throws Error(Unsupported) at the first of `workload`, `faults` and `retain`: for programs that
-// carry out one update without failures.
+// Whether it has a workload, faults or retention, so that it takes the protocol to run it.
+[[nodiscard]] bool is_more_than_an_update(const Scenario& scenario);
+// Throws Error(Unsupported) at the first of `workload`, `faults` and `retain`: for what is about
+// one update without failures.
 void refuse_more_than_an_update(const Scenario& scenario);
 
 // Whether a run of it draws random numbers, so that a seed changes something.

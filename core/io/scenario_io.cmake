@@ -8,4 +8,4 @@ target_sources(holdfast_io PRIVATE
   results_links.cpp results_reader.cpp results_summary.cpp run_detail.cpp run_figures.cpp
   scenario_baselines.cpp scenario_faults.cpp scenario_files.cpp scenario_groups.cpp scenario_members.cpp
   scenario_protocol.cpp scenario_reader.cpp scenario_update.cpp scenario_workload.cpp
-  shard_blocks.cpp share.cpp spot_trace.cpp)
+  shard_blocks.cpp share.cpp spot_trace.cpp workload_figures.cpp)

@@ -199,14 +199,9 @@ void read_run(YamlMap& map, Scenario& scenario) {
   }
 }
 
-// Whether anything fails, is retained or is published again, so that the protocol's options matter.
-bool uses_protocol(const Scenario& scenario) {
-  return scenario.workload || !scenario.faults.empty() || scenario.protocol.retain;
-}
-
 void warn_of_protocol(Scenario& scenario) {
   for (const auto& [key, place] : scenario.protocol.written) {
-    if (!uses_protocol(scenario)) {
+    if (!is_more_than_an_update(scenario)) {
       scenario.warnings.push_back(
           fmt::format("{}: '{}' has no effect: one update without 'faults' or 'retain' does not "
                       "need the protocol",
@@ -241,7 +236,7 @@ void warn(Scenario& scenario) {
     }
     if (group.reliability == Reliability::Spot) {
       spot = true;
-      if (scenario.options.serve_from_spot && !uses_protocol(scenario)) {
+      if (scenario.options.serve_from_spot && !is_more_than_an_update(scenario)) {
         scenario.warnings.push_back(
             fmt::format("{}: 'reliability: spot' of group '{}' has no effect: nothing fails in "
                         "this scenario; 'options: {{serve_from_spot: false}}' keeps readers away",
@@ -367,22 +362,29 @@ bool draws(const Scenario& scenario) {
   return scenario.options.jitter > 0 || scenario.workload || rates;
 }
 
+bool is_more_than_an_update(const Scenario& scenario) {
+  return scenario.workload || !scenario.faults.empty() || scenario.protocol.retain;
+}
+
 void refuse_more_than_an_update(const Scenario& scenario) {
   const char* what = nullptr;
   Place place;
   if (scenario.workload) {
-    what = "run workloads";
+    what = "a workload";
     place = scenario.workload->place;
   } else if (!scenario.faults.empty()) {
-    what = "inject faults";
+    what = "faults";
     place = scenario.faults.front().place;
   } else if (scenario.protocol.retain) {
-    what = "retain versions";
+    what = "versions that are retained";
     place = scenario.protocol.retain->place;
   } else {
     return;
   }
-  throw Error(ErrorCode::Unsupported, fmt::format("this version cannot {} yet", what),
+  throw Error(ErrorCode::Unsupported,
+              fmt::format("this is about one update without failures, and the scenario has {}; "
+                          "'holdfast simulate' runs it",
+                          what),
               std::move(place));
 }
 

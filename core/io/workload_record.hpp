@@ -2,10 +2,12 @@
 // it. The summary adds it up by core/workload/stalls.hpp and updates.hpp.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/hash.hpp"
 #include "core/units.hpp"
 #include "core/workload/stalls.hpp"
 #include "core/workload/updates.hpp"
@@ -26,6 +28,12 @@ struct WorkloadRecord {
   std::vector<FetchRecord> fetches;     // of all replicas
   std::vector<JointBound> joint;        // bounds of domains
   std::vector<FailureRecord> failures;  // by time
+  Time length;                          // of the run
+  std::uint32_t versions = 0;           // that were published
+  std::uint64_t finished = 0;           // rollouts
+  std::uint64_t stale = 0;              // of them, thrown away for their age
+  std::uint64_t lost = 0;               // begun, and lost with their machine
+  std::vector<Hash128> plans;           // in the order in which they were made
 };
 
 }  // namespace holdfast

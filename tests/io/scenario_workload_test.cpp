@@ -254,14 +254,14 @@ TEST(ScenarioReader, SaysWhatASingleUpdateCannotDo) {
     }
     return "fine";
   };
-  EXPECT_THAT(message(workload()), HasSubstr("cannot run workloads"));
+  EXPECT_THAT(message(workload()), HasSubstr("the scenario has a workload"));
   const std::string update =
       samples::scenario_text(kGroups, "holders: [trainer]\nupdate: {receivers: [rollout]}\n");
   EXPECT_EQ(message(update), "fine");
   EXPECT_THAT(message(update + "retain: {copies: 2}\n"),
-              HasSubstr("16:10: this version cannot retain"));
+              HasSubstr("16:10: this is about one update"));
   EXPECT_THAT(message(update + "faults: [{kind: host, target: h0, action: kill, at: 1s}]\n"),
-              HasSubstr("inject faults"));
+              HasSubstr("the scenario has faults"));
 }
 
 // `find` is replaced in a good scenario; what is said of it, in which column of its line.
