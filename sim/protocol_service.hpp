@@ -29,7 +29,7 @@
 namespace holdfast::sim {
 
 // Who may be read from: nothing else than a filter on what is planned. Anything but Anyone stands
-// for a baseline, see baseline_services.hpp: plans have no alternates then, and who loses its
+// for a baseline, see store_service.hpp: plans have no alternates then, and who loses its
 // source is planned for anew.
 enum class Sources {
   Anyone,    // whoever holds or receives

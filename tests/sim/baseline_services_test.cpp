@@ -13,6 +13,7 @@
 
 #include "sim/greedy_service.hpp"
 #include "sim/nccl_service.hpp"
+#include "sim/store_service.hpp"
 #include "tests/sim/service_world.hpp"
 
 namespace holdfast::sim::testing {
@@ -32,10 +33,10 @@ testing_support::ClusterShape small() {
   return shape;
 }
 
-enum class Kind { Greedy, GreedyCapped, NcclRing, NcclTree, Ucx };
+enum class Kind { Greedy, GreedyCapped, NcclRing, NcclTree, Ucx, Store };
 
 std::string kind_name(const ::testing::TestParamInfo<Kind>& kind) {
-  constexpr std::array kNames{"greedy", "greedy_capped", "nccl_ring", "nccl_tree", "ucx"};
+  constexpr std::array kNames{"greedy", "greedy_capped", "nccl_ring", "nccl_tree", "ucx", "store"};
   return kNames[static_cast<std::size_t>(kind.param)];
 }
 
@@ -53,9 +54,14 @@ class Baselines : public ::testing::TestWithParam<Kind> {
       if (kind == Kind::GreedyCapped) options.reader_cap = 2;
       service_ = std::make_unique<GreedyService>(world_.router, world_.setup, options);
     } else if (kind == Kind::Ucx) {
-      ProtocolOptions options = world_.options(kDetection);
-      options.sources = Sources::Trainers;
-      service_ = std::make_unique<ProtocolService>(world_.router, world_.setup, options);
+      service_ = make_ucx_service(world_.router, world_.setup, world_.options(kDetection),
+                                  milliseconds(10));
+    } else if (kind == Kind::Store) {
+      StoreOptions options;
+      options.protocol = world_.options(kDetection);
+      options.hosts = {world_.topology.find_node("d0.r0.h0.mem"),
+                       world_.topology.find_node("d0.r0.h1.mem")};
+      service_ = make_store_service(world_.router, world_.setup, options);
     } else {
       NcclOptions options{direct, kInit,
                           kind == Kind::NcclRing ? BroadcastShape::Ring : BroadcastShape::Tree};
@@ -65,6 +71,10 @@ class Baselines : public ::testing::TestWithParam<Kind> {
   }
   [[nodiscard]] bool is_nccl() const {
     return GetParam() == Kind::NcclRing || GetParam() == Kind::NcclTree;
+  }
+  // With the one in the store.
+  [[nodiscard]] std::uint64_t copies() const {
+    return world_.groups() - (GetParam() == Kind::Store ? 0 : 1);
   }
   void start_all() {
     for (std::uint32_t g = 0; g < world_.groups(); ++g) service_->start(GroupId(g));
@@ -123,7 +133,7 @@ class Baselines : public ::testing::TestWithParam<Kind> {
 
 INSTANTIATE_TEST_SUITE_P(All, Baselines,
                          ::testing::Values(Kind::Greedy, Kind::GreedyCapped, Kind::NcclRing,
-                                           Kind::NcclTree, Kind::Ucx),
+                                           Kind::NcclTree, Kind::Ucx, Kind::Store),
                          kind_name);
 
 TEST_P(Baselines, EveryGroupGetsWhatIsPublished) {
@@ -134,7 +144,7 @@ TEST_P(Baselines, EveryGroupGetsWhatIsPublished) {
     });
   });
   const Time took = expect_ok({1, 1}) - published_;
-  EXPECT_EQ(service_->moved().gpu, world_.model() * (world_.groups() - 1));
+  EXPECT_EQ(service_->moved().gpu, world_.model() * copies());
   // A NIC's time for a shard is what no policy can beat; a trainer that feeds seven replicas from
   // its own NICs takes seven times that.
   const double shard = static_cast<double>(world_.model().count()) / 2 / 50e9;
@@ -148,6 +158,38 @@ TEST_P(Baselines, EveryGroupGetsWhatIsPublished) {
     EXPECT_GE(took.seconds(), shard * 7);
     for (const auto& [pair, blocks] : seen_->from) EXPECT_LT(pair.second.value(), 2U);
   }
+  if (GetParam() == Kind::Store) {
+    // Each of its two hosts sends half of the model seven times, over what joins memory and NICs.
+    EXPECT_GE(took.seconds(), shard * 7 * 50 / 55 / 2);
+    for (const auto& [pair, blocks] : seen_->from) EXPECT_FALSE(pair.second.valid());
+  }
+}
+
+// One after the other, so that whatever keeps old versions must give them up.
+TEST_P(Baselines, FiveVersionsInTurn) {
+  std::uint64_t number = 0;
+  std::function<void()> next = [&] {
+    calls_.clear();
+    publish({1, ++number}, [&] {
+      for (std::uint32_t g = 1; g < world_.groups(); ++g) fetch(g);
+    });
+    if (number == 5) return;
+    service_->call_at(service_->now() + seconds(12), [&] {
+      expect_ok({1, number});
+      const GroupCall back =
+          service_->call(kTrainer, UnpublishCall{{1, number}}, service_->now() + kSoon);
+      watch_[back] = next;
+    });
+  };
+  play(
+      [&] {
+        start_all();
+        next();
+      },
+      seconds(90));
+  EXPECT_EQ(number, 5U);
+  ASSERT_EQ(calls_.size(), world_.groups() - 1);
+  expect_ok({1, 5});
 }
 
 TEST_P(Baselines, ALaterVersionTakesTheFirstOnesPlace) {
@@ -208,7 +250,7 @@ TEST_P(Baselines, ANewcomerIsServed) {
     });
   });
   expect_ok({1, 1});
-  EXPECT_EQ(service_->moved().gpu, world_.model() * (world_.groups() - 1));
+  EXPECT_EQ(service_->moved().gpu, world_.model() * copies());
   for (std::uint32_t g = 1; g < world_.groups(); ++g) {
     EXPECT_EQ(seen_->runs[GroupId(g)].version, (Version{1, 1}));
     // With nccl everybody stops for it.
