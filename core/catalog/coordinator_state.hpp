@@ -175,6 +175,7 @@ struct Coordinator::State {
     std::set<WorkerId> wanted;  // receivers while it is planned
     std::set<WorkerId> lost;    // no parents any more
     std::set<WorkerId> slow;
+    std::map<WorkerId, std::uint32_t> slow_moves;  // how often half of its readers were moved
     std::map<std::pair<WorkerId, StripeId>, WorkerId> orphans;  // from whom they cannot read
     std::set<WorkerId> joined;                                  // after it had begun
     bool takes_joiners = true;                                  // false: some found no room

@@ -575,6 +575,10 @@ void Coordinator::State::on(WorkerId worker, const ParentWanted& message) {
 void Coordinator::State::on(WorkerId /*worker*/, const SourceIsSlow& message) {
   const auto found = transfers.find(message.plan);
   if (found == transfers.end()) return;
+  // Each move cancels reads in flight: where everybody seems slow, it is the plan that hoped for
+  // too much, and moving on would never end.
+  constexpr std::uint32_t kMostMoves = 2;
+  if (found->second.slow_moves[message.source] >= kMostMoves) return;
   found->second.slow.insert(message.source);
   dirty_transfers.insert(message.plan);
 }
@@ -659,6 +663,7 @@ void Coordinator::State::repair(PlanNumber id) {
     if (reader.phase != ReaderPhase::Stopping) request.readers.push_back(worker);
   }
   request.slow.assign(transfer.slow.begin(), transfer.slow.end());
+  for (const WorkerId source : transfer.slow) ++transfer.slow_moves[source];
   transfer.orphans.clear();
   transfer.slow.clear();
   transfer.repair_asked = now;

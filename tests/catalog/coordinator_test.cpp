@@ -221,6 +221,28 @@ TEST(Coordinator, WhoComesLateJoinsTheRunningPlan) {
   EXPECT_EQ(cluster.coordinator->grants(), 0U);
 }
 
+TEST(Coordinator, ASlowSourceLosesReadersTwiceAtMost) {
+  Small cluster(12);
+  cluster.publish_all(kOne, 0);
+  cluster.publish_all(kOne, 1);
+  for (std::uint32_t w = 8; w < 24; w += 2) cluster.workers[w].fills = false;
+  for (std::uint32_t g = 2; g < 6; ++g) {
+    cluster.fetch(GroupId(g), 1, {}, cluster.now + seconds(100));
+  }
+  cluster.run_for(milliseconds(100));
+  const auto begun = cluster.heard<Begin>(WorkerId(8U));
+  ASSERT_EQ(begun.size(), 1U);
+  for (int round = 0; round < 5; ++round) {
+    cluster.say(WorkerId(8U), SourceIsSlow{begun[0].transfer->id, StripeId(0U), WorkerId(0U)});
+    cluster.run_for(milliseconds(100));
+  }
+  std::size_t changes = 0;
+  for (std::uint32_t w = 8; w < 24; w += 2) {
+    changes += cluster.heard<Change>(WorkerId(w)).size();
+  }
+  EXPECT_LE(changes, 2U * 2U);
+}
+
 // A joiner that dies before the plan has been changed for it leaves nothing behind.
 TEST(Coordinator, AJoinerMayDieOnTheWay) {
   Small cluster(8);
