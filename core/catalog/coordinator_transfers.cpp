@@ -95,7 +95,13 @@ bool Coordinator::State::join_running(VersionKey key, const std::map<WorkerId, B
     MakeJoin request;
     request.id = id;
     request.request = transfer.repair = next_request++;
-    request.demand = transfer.demand;
+    // Those who come feed each other: who wanted nothing when the plan was made may not serve there.
+    auto demand = std::make_shared<Demand>(*transfer.demand);
+    for (const Joiner& joiner : *joiners) {
+      demand->workers[joiner.worker.index()].may_serve =
+          workers[joiner.worker.index()].card.reliable || config.serve_from_spot;
+    }
+    request.demand = std::move(demand);
     request.plan = live_plan(transfer);
     request.tables = transfer.ref->tables;
     request.joiners = *joiners;
