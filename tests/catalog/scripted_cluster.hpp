@@ -202,6 +202,7 @@ class ScriptedCluster {
   std::vector<ScriptedWorker> workers;
   std::unique_ptr<Coordinator> coordinator;
   Time now = seconds(1);
+  Policy policy = Policy::Chain;
   std::function<bool(WorkerId, const CoordinatorMessage&)> intercept;  // true: not to be answered
   [[nodiscard]] const ModelSpace& space() const { return *space_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
@@ -230,7 +231,7 @@ class ScriptedCluster {
       } else {
         at(now + milliseconds(1), [this, life, question = command] {
           if (life != coordinator_life_) return;
-          step(*answer_question(router_, question, Policy::Chain, {}));
+          step(*answer_question(router_, question, policy, {}));
         });
       }
     }
