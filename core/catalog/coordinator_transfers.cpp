@@ -95,7 +95,8 @@ bool Coordinator::State::join_running(VersionKey key, const std::map<WorkerId, B
     MakeJoin request;
     request.id = id;
     request.request = transfer.repair = next_request++;
-    // Those who come feed each other: who wanted nothing when the plan was made may not serve there.
+    // Those who come feed each other: who wanted nothing when the plan was made may not serve
+    // there.
     auto demand = std::make_shared<Demand>(*transfer.demand);
     for (const Joiner& joiner : *joiners) {
       demand->workers[joiner.worker.index()].may_serve =
@@ -619,16 +620,22 @@ std::shared_ptr<const Plan> Coordinator::State::live_plan(const Transfer& transf
 bool Coordinator::State::needs_repair(const Transfer& transfer) const {
   if (!transfer.orphans.empty() || !transfer.slow.empty()) return true;
   if (transfer.lost.empty()) return false;
+  // Joiners have edges that the plan does not name.
+  for (const auto& [worker, reader] : transfer.readers) {
+    if (reader.phase == ReaderPhase::Stopping) continue;
+    for (const auto& [stripe, edge] : reader.edges) {
+      if (transfer.lost.contains(edge.parent)) return true;
+    }
+  }
   for (std::uint32_t s = 0; s < transfer.plan->stripes.size(); ++s) {
     for (const Edge& planned : transfer.plan->stripes[s].edges) {
       const auto reader = transfer.readers.find(planned.child);
       if (reader == transfer.readers.end() || reader->second.phase == ReaderPhase::Stopping) {
         continue;
       }
-      const auto live = reader->second.edges.find(StripeId(s));
-      const WorkerId parent =
-          live == reader->second.edges.end() ? planned.parent : live->second.parent;
-      if (transfer.lost.contains(parent)) return true;
+      if (!reader->second.edges.contains(StripeId(s)) && transfer.lost.contains(planned.parent)) {
+        return true;
+      }
     }
   }
   return false;
