@@ -57,6 +57,7 @@ void Coordinator::State::rebuild_generations(const std::vector<WorkerId>& report
     if (decision.generation != group.generation) continue;
     if (mutated(Mutant::RedecideAfterRestart) && decision.n > group.last.n && !decision.finished) {
       group.last.n = decision.n - 1;
+      group.last.generation = decision.generation;
       group.last.finished = true;
       continue;
     }

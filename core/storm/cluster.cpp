@@ -262,6 +262,9 @@ void Cluster::plan(const CoordinatorCommand& command) {
     if (const auto* make = std::get_if<MakePlan>(&command)) {
       return step_coordinator(answer_plan(router_, *make, world_.policy, {}), "PlanMade", {});
     }
+    if (const auto* join = std::get_if<MakeJoin>(&command)) {
+      return step_coordinator(answer_join(router_, *join), "JoinMade", {});
+    }
     step_coordinator(answer_repair(router_, std::get<MakeRepair>(command)), "RepairMade", {});
   });
 }

@@ -159,7 +159,9 @@ void Oracle::check_durable(const Stage& stage) {
 // The greatest version that every user must be able to get.
 std::optional<Version> Oracle::latest_there(const Stage& stage, SpaceId space) const {
   std::optional<Version> latest;
-  for (const auto& [key, publishes] : published_) {
+  for (const auto& entry : published_) {
+    const VersionKey& key = entry.first;
+    const std::vector<OkPublish>& publishes = entry.second;
     if (key.first != space || unsure_.count(key) > 0) continue;
     const bool whole =
         std::any_of(world_.groups.begin(), world_.groups.end(), [&](const WorldGroup& group) {

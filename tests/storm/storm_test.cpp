@@ -34,7 +34,7 @@ TEST(Storm, NoSeedBreaksARule) {
 }
 
 TEST(Storm, ASeedIsTheSameRunEachTime) {
-  for (const std::uint64_t seed : {3, 14, 159}) {
+  for (const std::uint64_t seed : {std::uint64_t{3}, std::uint64_t{14}, std::uint64_t{159}}) {
     const Outcome once = storm(of_seed(seed));
     std::vector<std::string> story;
     const Outcome twice = storm(of_seed(seed), &story);
