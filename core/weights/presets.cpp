@@ -51,7 +51,8 @@ struct Architecture {
   bool float8 = false;
   bool tied = false;  // tie_word_embeddings: no output head of its own
 };
-// All store in bfloat16 what is not said to be otherwise. The tests hold the published parameter and byte counts.
+// All store in bfloat16 what is not said to be otherwise. The tests hold the published parameter
+// and byte counts.
 constexpr auto kArchitectures = std::to_array<Architecture>({
     {.name = "qwen2.5-0.5b",
      .source = "config.json and model.safetensors of Qwen/Qwen2.5-0.5B on Hugging Face "

@@ -1,5 +1,6 @@
 // Every scenario in scenarios/ can be planned as it stands, with each policy that it names; its
-// faults and members come to something. Nothing is simulated; plans of more deliveries than the checker's limit are not executed block by block.
+// faults and members come to something. Nothing is simulated; plans of more deliveries than the
+// checker's limit are not executed block by block.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
