@@ -24,10 +24,24 @@ FlowDriver chosen_driver(const NetworkOptions& options, const RouteTable& routes
   return coupled > kMostCoupledForSimgrid ? FlowDriver::MaxMin : best_flow_driver();
 }
 
-FlowStep chosen_step(const NetworkOptions& options, const RouteTable& routes) {
+// What a flow between hosts can have at best, where no path is known yet: the fastest NIC's rate.
+Rate widest_nic(const Topology& topology) {
+  Rate widest;
+  for (const Link& link : topology.links()) {
+    const bool at_nic =
+        topology.node(link.a).kind == NodeKind::Nic || topology.node(link.b).kind == NodeKind::Nic;
+    if (at_nic && link.kind == LinkKind::Fabric) widest = std::max(widest, link.capacity);
+  }
+  return widest;
+}
+
+FlowStep chosen_step(const NetworkOptions& options, const Router& router,
+                     const RouteTable& routes) {
   if (options.step) return {*options.step, 0};
-  if (options.links == PlatformLinks::All) return {};
-  return {transfer_time(options.block, routes.widest_between_hosts()) / kStepsOfBlock, kExactRates};
+  const Rate widest = options.links == PlatformLinks::All ? widest_nic(router.topology())
+                                                          : routes.widest_between_hosts();
+  if (widest == Rate(0)) return {};
+  return {transfer_time(options.block, widest) / kStepsOfBlock, kExactRates};
 }
 
 }  // namespace
@@ -38,7 +52,7 @@ SimNetwork::State::State(const Router& router, std::span<const NodeId> nodes,
     : routes(make_routes(router, paths, options.links)),
       driver(chosen_driver(options, routes, nodes.size())),
       meter(routes.link_count(), meters.bins, meters.expected),
-      flows(routes.capacities(), driver, chosen_step(options, routes)),
+      flows(routes.capacities(), driver, chosen_step(options, router, routes)),
       jitter(options.jitter),
       down(routes.link_count()),
       detection(options.detection) {
