@@ -89,7 +89,7 @@ nlohmann::ordered_json json_of(const LoadedScenario& loaded, const Deployment& d
   for (std::size_t i = 0; i < result.update_times.size(); ++i) {
     const auto found = result.deliveries.find(static_cast<std::uint32_t>(i + 1));
     json update;
-    update["version"] = fmt::format("0.{}", i + 1);
+    update["version"] = fmt::format("1.{}", i + 1);
     update["makespan_s"] = exact_seconds(result.update_times[i]);
     update["deliveries"] = found == result.deliveries.end() ? 0 : found->second.size();
     root["updates"].push_back(update);
@@ -104,13 +104,16 @@ nlohmann::ordered_json json_of(const LoadedScenario& loaded, const Deployment& d
   for (const real::LocalEvent& event : result.events) {
     root["events"].push_back(
         {{"worker", loaded.topology.node(deployment.roster[event.worker.index()]).name},
-         {"text", event.text}});
+         {"event", event.kind},
+         {"message", event.text}});
   }
   if (arguments.deliveries) {
     root["deliveries"] = json::array();
     for (const auto& [update, deliveries] : result.deliveries) {
       for (const auto& [receiver, block, source] : deliveries) {
-        root["deliveries"].push_back({update, receiver.value(), block.value(), source.value()});
+        root["deliveries"].push_back(
+            {update, loaded.topology.node(deployment.roster[receiver.index()]).name, block.value(),
+             loaded.topology.node(deployment.roster[source.index()]).name});
       }
     }
   }
@@ -131,7 +134,7 @@ void print_table(const Deployment& deployment, const real::LocalRunResult& resul
   for (std::size_t i = 0; i < result.update_times.size(); ++i) {
     const double s = exact_seconds(result.update_times[i]);
     const auto found = result.deliveries.find(static_cast<std::uint32_t>(i + 1));
-    table.add({fmt::format("0.{}", i + 1), rounded(result.update_times[i]),
+    table.add({fmt::format("1.{}", i + 1), rounded(result.update_times[i]),
                rounded(Rate(static_cast<std::uint64_t>(static_cast<double>(most.count()) / s))),
                std::to_string(found == result.deliveries.end() ? 0 : found->second.size())});
   }
@@ -173,7 +176,8 @@ ExitStatus run_scenario(const RunArguments& arguments) {
   setup.coordinator = deployment.coordinator;
   setup.policy = policies.front();
   setup.plan.objective = loaded.scenario.options.objective;
-  setup.steps = loaded.scenario.workload ? loaded.scenario.workload->steps : 1;
+  // A training run begins with a version that is there already, and each step ends with one more.
+  setup.updates = loaded.scenario.workload ? loaded.scenario.workload->steps + 1 : 1;
   setup.kills = kills_of(loaded, deployment);
   setup.worker_arguments = {"local-worker", arguments.scenario, "WORKER", "COORDINATOR"};
   if (!arguments.json) {

@@ -25,6 +25,9 @@ namespace {
 
 using nlohmann::json;
 
+// Of the versions that a run publishes; simulation takes the same.
+constexpr std::uint64_t kLineage = 1;
+
 // One end of a socket pair each.
 std::pair<Descriptor, Descriptor> socket_pair() {
   std::array<int, 2> ends{};
@@ -90,10 +93,11 @@ class LocalRun {
     Listener listener(descriptors, host_.wake_up());
     listener_ = &listener;
     if (wait("the workers to meet the coordinator", [&] { return all(&Child::ready); })) {
-      for (std::uint32_t update = 1; update <= setup_.steps && !result_.failure; ++update) {
+      for (std::uint32_t update = 1; update <= setup_.updates && !result_.failure; ++update) {
         carry_out(update);
       }
     }
+    stopping_ = true;
     for (Child& child : children_) child.lines.send({{"do", "stop"}});
     const Time end = steady_now() + seconds(10);
     while (processes_.running() != 0 && steady_now() < end) look(steady_now() + milliseconds(50));
@@ -121,8 +125,9 @@ class LocalRun {
   void fail(std::string text) {
     if (!result_.failure) result_.failure = std::move(text);
   }
-  void note(WorkerId worker, std::string text) {
-    result_.events.push_back({steady_now() - start_, worker, std::move(text)});
+  void note(WorkerId worker, const char* kind, std::string text) {
+    if (stopping_) return;
+    result_.events.push_back({steady_now() - start_, worker, kind, std::move(text)});
   }
   [[nodiscard]] bool all(bool Child::*flag) const {
     return std::all_of(children_.begin(), children_.end(),
@@ -200,14 +205,12 @@ class LocalRun {
       child.ready = true;
     } else if (is == "ended") {
       child.ended = line;
-      note(child.worker, fmt::format("{} {} {}.{}", call_, line.value("status", ""),
-                                     line.value("lineage", std::uint64_t{0}),
-                                     line.value("number", std::uint64_t{0})));
+      note(child.worker, "call", fmt::format("{}: {}", call_, line.value("words", "")));
     } else if (is == "runs") {
-      note(child.worker, line.contains("number")
-                             ? fmt::format("runs {}.{}", line.value("lineage", std::uint64_t{0}),
-                                           line.value("number", std::uint64_t{0}))
-                             : std::string("runs nothing"));
+      note(child.worker, "runs",
+           line.contains("number") ? fmt::format("{}.{}", line.value("lineage", std::uint64_t{0}),
+                                                 line.value("number", std::uint64_t{0}))
+                                   : std::string("nothing"));
     } else if (is == "block") {
       deliver(child, line);
     } else if (is == "verified") {
@@ -215,7 +218,7 @@ class LocalRun {
     } else if (is == "failed") {
       // A transfer's end is the protocol's business; what the worker cannot go on after ends it.
       child.last_words = line.value("words", "");
-      note(child.worker, "failed: " + child.last_words);
+      note(child.worker, "failed", child.last_words);
     }
   }
 
@@ -232,7 +235,7 @@ class LocalRun {
       victim.killed = true;
       processes_.kill(kill.worker.index());
       result_.killed.push_back(kill.worker);
-      note(kill.worker, "killed");
+      note(kill.worker, "killed", "");
       say(fmt::format("worker {} killed after {} of {} blocks", kill.worker.value(),
                       received_.size(), wanted_blocks_));
     }
@@ -240,7 +243,7 @@ class LocalRun {
 
   // One call by every member of such groups, until all of them have ended it.
   bool call(const char* name, bool LocalGroup::*part, json order) {
-    call_ = name;
+    call_ = fmt::format("{} {}.{}", name, kLineage, update_);
     const std::uint64_t number = ++calls_;
     order["do"] = name;
     order["call"] = number;
@@ -272,14 +275,15 @@ class LocalRun {
     each_member(&LocalGroup::fetches, [&](const LocalGroup&, Child& child) {
       wanted_blocks_ += setup_.space->blocks(setup_.cards[child.worker.index()].shard);
     });
-    const json version{{"lineage", 0}, {"number", update}};
+    const json version{{"lineage", kLineage}, {"number", update}};
     if (!call("publish", &LocalGroup::publishes, version)) return;
     const Time began = steady_now();
     if (!call("fetch", &LocalGroup::fetches, json::object())) return;
     result_.update_times.push_back(steady_now() - began);
-    say(fmt::format("version 0.{} fetched in {}", update, rounded(result_.update_times.back())));
+    say(fmt::format("version {}.{} fetched in {}", kLineage, update,
+                    rounded(result_.update_times.back())));
     if (!verify(version)) return;
-    if (update < setup_.steps) call("unpublish", &LocalGroup::publishes, version);
+    if (update < setup_.updates) call("unpublish", &LocalGroup::publishes, version);
   }
 
   bool verify(json version) {
@@ -314,7 +318,8 @@ class LocalRun {
   std::deque<Child> children_;
   Listener* listener_ = nullptr;
   Time start_;
-  std::string call_;
+  std::string call_;  // what is asked of workers now: "fetch 1.2"
+  bool stopping_ = false;
   std::uint64_t calls_ = 0;
   std::uint32_t update_ = 0;
   std::set<std::pair<WorkerId, BlockId>> received_;

@@ -1,7 +1,7 @@
 // A cluster on this machine: the coordinator in this process, each worker in a process of its own,
 // TCP on loopback between all of them, real bytes.
 //
-// What happens, for each of `steps` versions: the trainers fill their buffers and publish; the
+// What happens, for each of `updates` versions: the trainers fill their buffers and publish; the
 // rollouts fetch the latest, all at once; every byte that they got is verified by a rule that knows
 // nothing of blocks; the trainers unpublish, and the next version follows.
 //
@@ -50,7 +50,7 @@ struct LocalRunSetup {
   CoordinatorConfig coordinator;
   Policy policy = Policy::Auto;
   PlanOptions plan;
-  std::uint32_t steps = 1;
+  std::uint32_t updates = 1;
   std::vector<LocalKill> kills;
   Time patience = seconds(120);
   // Arguments with which this program becomes a worker: `WORKER` and `COORDINATOR` are replaced by
@@ -62,7 +62,8 @@ struct LocalRunSetup {
 struct LocalEvent {
   Time at;  // since the start
   WorkerId worker;
-  std::string text;  // "fetch Ok 0.1", "runs 0.1", "runs nothing"
+  std::string kind;  // "call", "runs", "failed", "killed"
+  std::string text;  // "fetch 1.2: Ok: version 1.2", "1.2", "nothing"
 };
 
 struct LocalRunResult {

@@ -160,6 +160,8 @@ class LocalWorker final : public ControlChannel,
     EngineConfig config;
     config.read_deadline = seconds(30);
     config.no_progress = seconds(120);
+    // Planned rates are those of the scenario's machine, not of this one: nobody is slow by them.
+    config.least_slow_time = seconds(3'600);
     return config;
   }
 
