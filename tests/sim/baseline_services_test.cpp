@@ -237,6 +237,33 @@ TEST_P(Baselines, ADeadReplicaCostsTheOthersWhatIsAssumed) {
   EXPECT_FALSE(service_->running(GroupId(3U)));
 }
 
+// Whoever dies, and whoever was reading from it: all others end with everything, each block once.
+TEST_P(Baselines, AnyReplicaMayDieHalfWay) {
+  std::size_t losses = 0;
+  for (std::uint32_t victim = 1; victim < world_.groups(); ++victim) {
+    SCOPED_TRACE(victim);
+    calls_.clear();
+    watch_.clear();
+    make();
+    at_share(0.4, [&] { service_->kill(GroupId(victim)); });
+    play([&] {
+      start_all();
+      publish({1, 1}, [&] {
+        for (std::uint32_t g = 1; g < world_.groups(); ++g) fetch(g);
+      });
+    });
+    expect_ok({1, 1}, victim);
+    losses += seen_->losses.size();
+    if (is_nccl()) continue;  // begins from the start
+    for (std::uint32_t w = 2; w < world_.groups() * 2; ++w) {
+      if (w / 2 != victim) {
+        EXPECT_EQ(seen_->deliveries[WorkerId(w)], 256U) << w;
+      }
+    }
+  }
+  EXPECT_GT(losses, 0U);
+}
+
 // One more replica comes when the others run the version.
 TEST_P(Baselines, ANewcomerIsServed) {
   play([&] {
