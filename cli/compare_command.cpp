@@ -100,6 +100,7 @@ std::string domains_table(const Comparison& comparison) {
   bool any = false;
   for (const ComparedRun& compared : comparison.runs) {
     const RunFigures& run = comparison.figures(compared);
+    if (run.workload) continue;  // the minimum is that of one update
     for (const LevelCrossing& crossing : run.detail.crossings) {
       const DomainCrossing& most = crossing.most;
       const Time busy = transfer_time(most.bytes, most.capacity);
@@ -149,6 +150,28 @@ std::string links_table(const Comparison& comparison) {
   return "Busiest links, by the share of capacity x makespan that they carried\n" + table.text();
 }
 
+std::string paper_text(const Comparison& comparison) {
+  std::string text;
+  for (const PaperSurface& surface : comparison.paper) {
+    text +=
+        fmt::format("{}{}: {}, {} over auto; the paper states {}x\n", text.empty() ? "" : "\n",
+                    printable(surface.scenario), surface.what, surface.baseline, surface.published);
+    std::vector<Table::Column> columns;
+    for (const std::string& axis : surface.axes) columns.push_back({axis});
+    columns.push_back({"ratio"});
+    columns.push_back({"folder", Align::Left});
+    Table table(columns);
+    for (const PaperPoint& point : surface.points) {
+      std::vector<std::string> cells = point.values;
+      cells.push_back(point.ratio ? fmt::format("{:.2f}x", *point.ratio) : "-");
+      cells.push_back(point.folder);
+      table.add(std::move(cells));
+    }
+    text += table.text() + wrapped(printable(surface.place) + ".") + "\n";
+  }
+  return text;
+}
+
 // A folder twice would only compare a run with itself.
 void refuse_twice(const std::vector<std::string>& folders) {
   namespace fs = std::filesystem;
@@ -180,8 +203,9 @@ ExitStatus compare_results(const CompareArguments& arguments) {
     return ExitStatus::Done;
   }
   std::string text = heading_of(comparison);
-  for (const std::string& part : {policies_table(comparison), limits_text(comparison),
-                                  domains_table(comparison), links_table(comparison)}) {
+  for (const std::string& part :
+       {policies_table(comparison), limits_text(comparison), domains_table(comparison),
+        links_table(comparison), paper_text(comparison)}) {
     if (!part.empty()) text += "\n" + part;
   }
   print(text);

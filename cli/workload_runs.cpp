@@ -1,7 +1,9 @@
 #include "cli/workload_runs.hpp"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,7 +15,9 @@
 #include "core/io/workload_figures.hpp"
 #include "core/workload/stalls.hpp"
 #include "core/workload/updates.hpp"
-#include "sim/protocol_service.hpp"
+#include "sim/greedy_service.hpp"
+#include "sim/nccl_service.hpp"
+#include "sim/store_service.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -37,15 +41,86 @@ sim::ProtocolOptions protocol_options(const Task& task, Policy policy, std::uint
   return options;
 }
 
+// Where policy `store` keeps the versions: as the scenario says, or in the trainers' hosts.
+std::vector<NodeId> store_hosts(const Task& task) {
+  const StoreBaseline& store = task.loaded.scenario.baselines.store;
+  if (store.bandwidth) {
+    throw Error(ErrorCode::Unsupported,
+                "'bandwidth' of a store is not simulated: its hosts send what their links carry; "
+                "leave it away, or use 'other_traffic'",
+                store.place.value_or(Place{}));
+  }
+  const Topology& topology = task.loaded.topology;
+  ScenarioGroup where;
+  where.placement.on = PlacedOn::HostMemory;
+  where.name.text = "baselines.store";
+  for (const PlacedPattern& placed : store.hosts) {
+    where.placement.patterns.push_back(placed.pattern);
+    where.placement.pattern_places.push_back(placed.place);
+    where.placement.place = placed.place;
+  }
+  if (!store.hosts.empty()) return endpoints_of(where, topology).nodes;
+  std::vector<char> trains(topology.domains().size(), 0);
+  for (const DeployedGroup& group : task.deployment->groups) {
+    if (!group.publishes) continue;
+    for (const NodeId node : group.members) {
+      trains[topology.around(node, Level::Host).index()] = 1;
+    }
+  }
+  std::vector<NodeId> hosts;
+  for (std::size_t i = 0; i < topology.nodes().size(); ++i) {
+    const Node& node = topology.nodes()[i];
+    if (node.kind != NodeKind::HostMemory || !node.up) continue;
+    if (trains[topology.around(NodeId(i), Level::Host).index()] != 0) hosts.emplace_back(i);
+  }
+  return hosts;
+}
+
 sim::MakeService maker_of(const Task& task, Policy policy, const sim::ServiceSetup& setup,
                           const sim::ProtocolOptions& options) {
-  if (is_online(policy) || is_baseline(policy)) {
-    throw Error(ErrorCode::Unsupported,
-                fmt::format("policy '{}' does not run workloads", to_string(policy)));
+  using Service = std::unique_ptr<sim::WeightService>;
+  const Scenario& scenario = task.loaded.scenario;
+  const ScenarioBaselines& baselines = scenario.baselines;
+  const sim::DirectOptions direct{options.network, options.meters, scenario.verify};
+  switch (policy) {
+    case Policy::Greedy: {
+      const sim::GreedyOptions greedy{direct, scenario.options.reader_cap, options.coordinator_at};
+      return [&task, &setup, greedy]() -> Service {
+        return std::make_unique<sim::GreedyService>(task.router, setup, greedy);
+      };
+    }
+    case Policy::Nccl: {
+      const auto shape = baselines.nccl.algorithm == NcclAlgorithm::Ring
+                             ? sim::BroadcastShape::Ring
+                             : sim::BroadcastShape::Tree;
+      const sim::NcclOptions nccl{direct, baselines.nccl.init_time, shape};
+      return [&task, &setup, nccl]() -> Service {
+        return std::make_unique<sim::NcclService>(task.router, setup, nccl);
+      };
+    }
+    case Policy::Ucx:
+      return [&task, &setup, options, connect = baselines.ucx.connect_time] {
+        return sim::make_ucx_service(task.router, setup, options, connect);
+      };
+    case Policy::Store: {
+      const sim::StoreOptions store{options, store_hosts(task), baselines.store.put_time,
+                                    baselines.store.get_time};
+      return [&task, &setup, store] { return sim::make_store_service(task.router, setup, store); };
+    }
+    default:
+      return [&task, &setup, options]() -> Service {
+        return std::make_unique<sim::ProtocolService>(task.router, setup, options);
+      };
   }
-  return [&task, &setup, options]() -> std::unique_ptr<sim::WeightService> {
-    return std::make_unique<sim::ProtocolService>(task.router, setup, options);
-  };
+}
+
+// What other systems do not have: staging in host memory. Greedy reads one piece at a time, so that
+// one host's memory would get a single stream over the WAN; it does better without.
+void leave_out_staging(sim::WorkloadRun& run) {
+  for (sim::WorkloadGroup& group : run.groups) {
+    group.stages.clear();
+    if (group.plays == sim::Plays::Staging) group.from_start = false;
+  }
 }
 
 RunEventKind kind_of(sim::WorkloadEventKind kind) {
@@ -117,6 +192,34 @@ void take(const Task& task, sim::WorkloadOutcome&& outcome, RunRecord& record) {
   record.workload = std::move(workload);
 }
 
+// One that comes again and again, a flapping link, is told once.
+struct FailureLine {
+  const FailureRecord* first = nullptr;
+  std::size_t count = 0;
+};
+
+std::vector<FailureLine> lines_of(const std::vector<FailureRecord>& failures) {
+  std::vector<FailureLine> lines;
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> known;
+  for (const FailureRecord& failure : failures) {
+    const auto [at, fresh] =
+        known.emplace(std::tuple(failure.kind, failure.who, failure.consequence), lines.size());
+    if (fresh) lines.push_back({&failure, 0});
+    ++lines[at->second].count;
+  }
+  return lines;
+}
+
+// Lines after the first stand deeper.
+std::string indented(const std::string& lines) {
+  std::string text = "  ";
+  for (const char c : lines) {
+    text += c;
+    if (c == '\n') text += "      ";
+  }
+  return text + "\n";
+}
+
 std::string gpu_seconds(const GpuTime& time) {
   return fmt::format("{:.0f}", time.seconds());
 }
@@ -129,6 +232,7 @@ void carry_out_workload(const Task& task, Policy policy, sim::Trace trace,
   const sim::ServiceSetup setup = setup_of(*task.deployment);
   sim::WorkloadRun run = run_of(task.loaded, *task.deployment, record.seed, warnings);
   run.trace = trace;
+  if (is_baseline(policy) || is_online(policy)) leave_out_staging(run);
   const sim::ProtocolOptions options = protocol_options(task, policy, record.seed, run);
   take(task,
        sim::simulate_workload(task.loaded.topology, setup, run,
@@ -166,26 +270,25 @@ std::string workload_heading(const Task& task) {
 
 std::string workload_table(std::span<const RunRecord> runs) {
   using Align = Table::Align;
-  Table table({{"policy", Align::Left},
-               {"length"},
-               {"updates"},
-               {"makespans"},
-               {"bounds"},
-               {"share"},
-               {"rollout stall"},
-               {"trainer"},
-               {"offload"},
-               {"stall share"},
-               {"into hosts"},
-               {"WAN"},
-               {"least WAN"},
-               {"failures"},
-               {"ran in"}});
+  const std::vector<Table::Column> columns = {{"policy", Align::Left},
+                                              {"updates"},
+                                              {"makespan"},
+                                              {"share"},
+                                              {"rollout"},
+                                              {"trainer"},
+                                              {"offload"},
+                                              {"stall"},
+                                              {"WAN"},
+                                              {"least"},
+                                              {"fails"},
+                                              {"ran in"}};
+  Table table(columns);
+  std::string lengths;
   for (const RunRecord& run : runs) {
     std::vector<std::string> row = {run.policy};
     if (!run.workload) {
       row.emplace_back("failed");
-      row.resize(15);
+      row.resize(columns.size());
       table.add(std::move(row));
       continue;
     }
@@ -195,44 +298,52 @@ std::string workload_table(std::span<const RunRecord> runs) {
     const auto updates = updates_of(workload.fetches, workload.joint, faults);
     const UpdateSums sums = sums_of(updates);
     const StallParts stall = stall_parts(workload.groups);
-    row.push_back(rounded(workload.length));
     row.push_back(fmt::format("{}", updates.size()));
     row.push_back(rounded(sums.makespan));
-    row.push_back(rounded(sums.bound));
     row.push_back(percent(sums.fraction()));
     row.push_back(gpu_seconds(stall.rollout));
     row.push_back(gpu_seconds(stall.trainer));
     row.push_back(gpu_seconds(stall.offload));
     row.push_back(percent(fetch_stall(workload.fetches).fraction()));
-    row.push_back(rounded(run.moved.nic));
     row.push_back(rounded(run.moved.wan));
     row.push_back(rounded(run.minimum->wan));
     row.push_back(fmt::format("{}", workload.failures.size() + (run.failure ? 1 : 0)));
-    row.push_back(fmt::format("{:.2f} s", run.wall_s));
+    row.push_back(fmt::format("{:.1f} s", run.wall_s));
     table.add(std::move(row));
+    lengths += fmt::format("\n{}: {} versions, {} rollouts ({} too old, {} lost) in {}.",
+                           run.policy, workload.versions, workload.finished, workload.stale,
+                           workload.lost, rounded(workload.length));
   }
-  return table.text() + "Stalls in GPU-seconds; makespans and bounds are sums over the updates.\n";
+  return table.text() +
+         "Makespans are added up over the updates; share: their bounds over them; stall: the same of\n"
+         "the waits of GPUs. Stalls of rollouts, trainers and offloads are in GPU-seconds. WAN and\n"
+         "least: bytes that crossed it, and that must.\n" +
+         lengths + "\n";
 }
 
 std::string failures_text(std::span<const RunRecord> runs) {
   constexpr std::size_t kMostLines = 12;
+  constexpr std::size_t kWidth = 94;
   std::string text;
   for (const RunRecord& run : runs) {
     if (!run.workload || run.workload->failures.empty()) continue;
-    const auto& failures = run.workload->failures;
+    const std::vector<FailureLine> lines = lines_of(run.workload->failures);
     text += fmt::format("\nFailures with {}:\n", run.policy);
-    for (std::size_t i = 0; i < std::min(failures.size(), kMostLines); ++i) {
-      const FailureRecord& failure = failures[i];
+    for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
+      const FailureRecord& failure = *lines[i].first;
       const std::string noticed =
           failure.detected_after
               ? fmt::format(", noticed {} later", rounded(*failure.detected_after))
               : "";
-      text += printable(fmt::format("  {}  {} {}{}: {}", rounded(failure.at), failure.kind,
-                                    failure.who, noticed, failure.consequence)) +
-              "\n";
+      const std::string times =
+          lines[i].count > 1 ? fmt::format(" ({} times)", lines[i].count) : "";
+      const std::string line =
+          printable(fmt::format("{}  {} {}{}: {}{}", rounded(failure.at), failure.kind, failure.who,
+                                noticed, failure.consequence, times));
+      text += indented(wrapped(line, kWidth));
     }
-    if (failures.size() > kMostLines) {
-      text += fmt::format("  and {} more, in summary.json\n", failures.size() - kMostLines);
+    if (lines.size() > kMostLines) {
+      text += fmt::format("  and {} more, in summary.json\n", lines.size() - kMostLines);
     }
   }
   return text;

@@ -1,5 +1,7 @@
 #include "core/io/compare.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -104,15 +106,23 @@ Comparison compare(std::vector<Results> folders, std::size_t top) {
       run.folder = f;
       run.run = r;
       const RunFigures& figures = comparison.folders[f].runs[r];
-      run.limits = limits_of(figures);
-      run.headline = headline_of(figures, run.limits);
-      run.stall = stall_words(figures);
+      if (figures.workload && !figures.failure) {
+        // What limits one update says little of many.
+        run.headline = fmt::format("updates of {} in all, at least {}, in a run of {}",
+                                   rounded(*figures.makespan), rounded(figures.bound),
+                                   rounded(figures.workload->length));
+      } else {
+        run.limits = limits_of(figures);
+        run.headline = headline_of(figures, run.limits);
+        run.stall = stall_words(figures);
+      }
       comparison.runs.push_back(std::move(run));
     }
   }
   name_runs(comparison);
   comparison.warnings = differences(comparison.folders);
   add_links(comparison, top);
+  comparison.paper = paper_surfaces(comparison.folders);
   return comparison;
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/io/compare_limits.hpp"
+#include "core/io/paper_ratios.hpp"
 #include "core/io/results_reader.hpp"
 
 namespace holdfast {
@@ -44,6 +45,7 @@ struct Comparison {
   std::vector<std::string> warnings;  // what makes runs hard to compare
   std::vector<ComparedRun> runs;      // folder by folder
   std::vector<ComparedLink> links;    // the busiest of each run, the busiest of all first
+  std::vector<PaperSurface> paper;    // of scenarios named paper-*
 
   [[nodiscard]] const RunFigures& figures(const ComparedRun& run) const {
     return folders[run.folder].runs[run.run];

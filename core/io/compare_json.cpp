@@ -70,6 +70,17 @@ Json run_json(const Comparison& comparison, const ComparedRun& compared) {
   return json;
 }
 
+Json paper_json(const PaperSurface& surface) {
+  Json points = Json::array();
+  for (const PaperPoint& point : surface.points) {
+    points.push_back(
+        {{"folder", point.folder}, {"values", point.values}, {"ratio", or_null(point.ratio)}});
+  }
+  return {{"scenario", surface.scenario},   {"what", surface.what}, {"baseline", surface.baseline},
+          {"published", surface.published}, {"axes", surface.axes}, {"points", std::move(points)},
+          {"place", surface.place}};
+}
+
 }  // namespace
 
 Json compare_json(const Comparison& comparison) {
@@ -91,6 +102,8 @@ Json compare_json(const Comparison& comparison) {
     for (const auto& share : link.used) used.push_back(or_null(share));
     json["links"].push_back({{"link", link.link}, {"used", std::move(used)}});
   }
+  json["paper"] = Json::array();
+  for (const PaperSurface& surface : comparison.paper) json["paper"].push_back(paper_json(surface));
   return json;
 }
 

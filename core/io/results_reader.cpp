@@ -41,6 +41,21 @@ PayloadBytes read_bytes(const JsonValue& value) {
   return {value.at("gpu").bytes(), value.at("nic").bytes(), value.at("wan").bytes()};
 }
 
+std::optional<WorkloadFigures> read_workload(const JsonValue& value) {
+  constexpr double kMost = 1e18;
+  if (value.is_null()) return std::nullopt;
+  WorkloadFigures workload;
+  workload.length = read_time(value.at("length_s"));
+  workload.fetch_mean_s = value.at("fetch_mean_s").number_or_null(0, kMost);
+  for (const JsonValue& stall : value.at("stalls").list()) {
+    workload.stalls.push_back({stall.at("group").text(),
+                               stall.at("rollout_stall_s").number(0, kMost),
+                               stall.at("trainer_stall_s").number(0, kMost),
+                               stall.at("offload_stall_s").number(0, kMost)});
+  }
+  return workload;
+}
+
 RunFigures read_run(const JsonValue& value) {
   RunFigures run;
   run.policy = value.at("policy").text();
@@ -64,6 +79,7 @@ RunFigures read_run(const JsonValue& value) {
   run.blocks = value.at("blocks").count();
   run.block_size = value.at("block_size").bytes();
   run.detail = read_detail(value);
+  run.workload = read_workload(value.at("workload"));
   for (const JsonValue& failure : value.at("failures").list()) {
     if (failure.at("kind").text() == kRunFailure) run.failure = failure.at("message").text();
   }
@@ -105,6 +121,9 @@ Results read_summary(const std::string& file) {
     results.other_traffic.push_back(fmt::format(
         "{:.6g} % of {}", traffic.at("share").number(0, 1) * 100, traffic.at("links").text()));
   }
+  for (const JsonValue& value : root.at("assumed").list()) {
+    results.assumed.emplace_back(value.at("name").text(), value.at("value").text());
+  }
   for (const JsonValue& value : root.at("runs").list()) {
     RunFigures run = read_run(value);
     const bool known = std::any_of(results.runs.begin(), results.runs.end(),
@@ -132,7 +151,7 @@ void require_match(const RunFigures& run, const PolicyTraffic& traffic, const st
   if (run.makespan) {
     // The summary has the nearest double of the exact decimal here.
     const double end = exact_seconds(traffic.end);
-    const double makespan = exact_seconds(*run.makespan);
+    const double makespan = exact_seconds(run.workload ? run.workload->length : *run.makespan);
     if (std::abs(end - makespan) > 1e-12 + 1e-12 * makespan) {
       refuse(fmt::format("the run ends at {} s, another time", end));
     }
@@ -174,7 +193,8 @@ void add_links(const std::string& file, Results& results) {
   }
   for (const RunFigures& run : results.runs) {
     if (run.links.empty() && run.makespan) {
-      require_match(run, {run.policy, *run.makespan, {}}, file);
+      require_match(run, {run.policy, run.workload ? run.workload->length : *run.makespan, {}},
+                    file);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/hash.hpp"
@@ -20,6 +21,19 @@ struct CutFigures {
   Rate capacity;
   std::vector<std::string> channels;  // the first ones
   std::uint64_t channel_count = 0;
+};
+
+struct GroupStall {
+  std::string group;  // of the scenario
+  double rollout_s = 0;
+  double trainer_s = 0;
+  double offload_s = 0;
+};
+
+struct WorkloadFigures {
+  Time length;  // of the run
+  std::optional<double> fetch_mean_s;
+  std::vector<GroupStall> stalls;
 };
 
 struct RunFigures {
@@ -40,6 +54,7 @@ struct RunFigures {
   Bytes block_size;
   RunDetail detail;
   std::vector<LinkTraffic> links;
+  std::optional<WorkloadFigures> workload;  // nothing for an update by itself
   std::optional<std::string> failure;
 
   // Bound / makespan; nothing where the run failed.
@@ -62,8 +77,9 @@ struct Results {
   Bytes model_bytes;
   std::uint64_t workers = 0;
   std::uint64_t replicas = 0;
-  std::vector<std::string> other_traffic;  // an entry each: "50.0 % of kind wan"
-  std::vector<RunFigures> runs;            // in the order of the file
+  std::vector<std::string> other_traffic;                    // an entry each: "50.0 % of kind wan"
+  std::vector<RunFigures> runs;                              // in the order of the file
+  std::vector<std::pair<std::string, std::string>> assumed;  // by a workload: name and value
 };
 
 // Reads summary.json and links.csv of a folder; the other files are not needed. What is used is

@@ -199,7 +199,40 @@ Json inputs_json(const ResultsContext& context) {
   return json;
 }
 
-Json workload_json(const WorkloadRecord& workload) {
+// By group of the scenario: replicas are named after theirs, as in "near[3]".
+Json stalls_json(const ResultsContext& context, const WorkloadRecord& workload) {
+  std::vector<std::pair<std::string, std::vector<GroupTime>>> groups;
+  for (std::size_t g = 0; g < workload.groups.size(); ++g) {
+    const std::string& replica = context.task.replicas[g].name;
+    const std::string name = replica.substr(0, replica.rfind('['));
+    if (groups.empty() || groups.back().first != name)
+      groups.emplace_back(name, std::vector<GroupTime>());
+    groups.back().second.push_back(workload.groups[g]);
+  }
+  Json stalls = Json::array();
+  for (const auto& [name, times] : groups) {
+    const StallParts parts = stall_parts(times);
+    stalls.push_back({{"group", name},
+                      {"rollout_stall_s", parts.rollout.seconds()},
+                      {"trainer_stall_s", parts.trainer.seconds()},
+                      {"offload_stall_s", parts.offload.seconds()}});
+  }
+  return stalls;
+}
+
+std::optional<double> fetch_mean(const WorkloadRecord& workload) {
+  double sum = 0;
+  std::uint64_t count = 0;
+  for (const FetchRecord& fetch : workload.fetches) {
+    if (!fetch.completed || !fetch.generates) continue;
+    sum += exact_seconds(fetch.ended - fetch.requested);
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / static_cast<double>(count);
+}
+
+Json workload_json(const ResultsContext& context, const WorkloadRecord& workload) {
   Json plans = Json::array();
   for (const Hash128& plan : workload.plans) plans.push_back(to_string(plan));
   return {{"length_s", exact_seconds(workload.length)},
@@ -207,7 +240,42 @@ Json workload_json(const WorkloadRecord& workload) {
           {"rollouts", workload.finished},
           {"stale", workload.stale},
           {"lost", workload.lost},
+          {"fetch_mean_s", or_null(fetch_mean(workload))},
+          {"stalls", stalls_json(context, workload)},
           {"plans", std::move(plans)}};
+}
+
+// What tells variants of a workload apart.
+Json assumed_json(const ResultsContext& context) {
+  Json all = Json::array();
+  const Scenario& scenario = context.scenario;
+  if (!scenario.workload) return all;
+  const ScenarioWorkload& workload = *scenario.workload;
+  const auto add = [&](const char* name, std::string value) {
+    all.push_back({{"name", name}, {"value", std::move(value)}});
+  };
+  add("partial_rollouts", workload.partial_rollouts ? "true" : "false");
+  add("staleness", fmt::format("{}", workload.staleness));
+  add("median tokens", fmt::format("{:.0f}", workload.lengths.quantile(0.5)));
+  add("99 % tokens", fmt::format("{:.0f}", workload.lengths.quantile(0.99)));
+  add("token_time", to_string(workload.token_time));
+  add("slots", fmt::format("{}", workload.slots));
+  add("batch", fmt::format("{}", workload.batch));
+  add("step_time", to_string(workload.step_time));
+  add("write_time", to_string(workload.write_time));
+  add("model", to_string(context.task.model_bytes));
+  add("topology", context.topology.name());
+  add("replicas", fmt::format("{}", context.task.replicas.size()));
+  if (workload.members && workload.members->process) {
+    const SpotProcess& process = *workload.members->process;
+    add("arrivals", fmt::format("{:.6g}/h", process.arrivals_per_hour));
+    add("lifetime", fmt::format("{:.6g}s", process.lifetime.mean()));
+  }
+  const ScenarioBaselines& baselines = scenario.baselines;
+  add("nccl init_time", to_string(baselines.nccl.init_time));
+  add("nccl algorithm", to_string(baselines.nccl.algorithm));
+  add("ucx connect_time", to_string(baselines.ucx.connect_time));
+  return all;
 }
 
 struct Minimum {
@@ -257,7 +325,7 @@ Json run_json(const ResultsContext& context, const Minimum& minimum, const RunRe
   if (!run.workload) json["updates"].push_back(update_json(context, totals));
   for (const UpdateFigures& update : totals.updates) json["updates"].push_back(update_json(update));
   json["failures"] = failures_json(run, totals.done);
-  json["workload"] = run.workload ? workload_json(*run.workload) : Json(nullptr);
+  json["workload"] = run.workload ? workload_json(context, *run.workload) : Json(nullptr);
   json["plan_hash"] = to_string(run.plan);
   json["stripes"] = run.stripes;
   json["edges"] = run.edges;
@@ -317,6 +385,7 @@ Json summary_json(const ResultsContext& context, std::span<const RunRecord> runs
   const Demand& demand = context.task.demand;
   const Minimum minimum{minimum_bytes(context.topology, demand),
                         minimum_crossings(context.topology, demand)};
+  json["assumed"] = assumed_json(context);
   json["runs"] = Json::array();
   for (const RunRecord& run : runs) {
     json["runs"].push_back(run_json(context, minimum, run));

@@ -337,7 +337,7 @@ TEST(Stall, NamesTheGroupsThatWaitLonger) {
             "replicas) is complete after 1.00 s to 9.00 s, its own bound is 500 ms to 600 ms (83 % "
             "of the excess); 'far' (rollout, 1 replica) is complete after 10.0 s, its own bound is "
             "9.00 s (17 % of the excess)");
-  const Comparison both = compare({Results{"a", "s", {}, "", "", {}, 0, 0, {}, {run}}}, 3);
+  const Comparison both = compare({Results{"a", "s", {}, "", "", {}, 0, 0, {}, {run}, {}}}, 3);
   EXPECT_EQ(both.runs[0].stall, words);
   run.stall_fraction = 0.95;  // not clearly lower
   EXPECT_FALSE(stall_words(run));
