@@ -93,15 +93,21 @@ class Bounds {
   Sides sides_of(const Version& version, Time requested, std::span<const std::size_t> batch,
                  const WorkloadRecord& record) {
     Sides sides;
-    std::vector<HeldVersion> holds = held_[version];
+    const std::vector<HeldVersion>& holds = held_[version];
+    for (const std::size_t f : batch) sides.receivers.push_back(record.fetches[f].group);
+    const auto asks_for_it = [&](std::uint32_t group) {
+      return std::find(sides.receivers.begin(), sides.receivers.end(), group);
+    };
     // Asked for before it was there, as the latest: judged by who had it first.
     Time at = Time::never();
-    for (const HeldVersion& hold : holds) at = std::min(at, hold.from);
+    for (const HeldVersion& hold : holds) {
+      if (asks_for_it(hold.group) == sides.receivers.end()) at = std::min(at, hold.from);
+    }
+    if (at == Time::never()) return {};
     at = std::max(at, requested);
-    for (const std::size_t f : batch) sides.receivers.push_back(record.fetches[f].group);
     for (const HeldVersion& hold : holds) {
       if (hold.from > at || hold.to <= at) continue;
-      const auto asks = std::find(sides.receivers.begin(), sides.receivers.end(), hold.group);
+      const auto asks = asks_for_it(hold.group);
       if (asks != sides.receivers.end()) {
         if (hold.from == requested) continue;  // begins with this very fetch
         sides.receivers.erase(asks);           // has a part already

@@ -6,7 +6,7 @@ holdfast_test(scenario_test LABELS unit
 holdfast_test(scenario_property_test LABELS property SOURCES scenario_property_test.cpp
   LIBS holdfast_io)
 holdfast_test(results_test LABELS unit
-  SOURCES results_test.cpp run_figures_test.cpp printable_test.cpp
+  SOURCES results_test.cpp run_figures_test.cpp printable_test.cpp workload_figures_test.cpp
   LIBS holdfast_io)
 holdfast_test(compare_test LABELS unit property
   SOURCES compare_test.cpp results_links_test.cpp results_reader_test.cpp run_detail_test.cpp
