@@ -53,6 +53,7 @@ void Agent::State::on(const Tell& message) {
   Progress progress;
   progress.version = message.version;
   progress.told = true;
+  progress.n = message.n;
   if (slot) {
     progress.verified = slots[*slot].holding->verified;
     const auto transfer = std::find_if(transfers.begin(), transfers.end(),

@@ -124,6 +124,8 @@ void Coordinator::State::decide(GroupId id) {
   decision.result = choose(group);
   group.last = decision;
   group.phase = Phase::Waiting;
+  group.stopped.clear();
+  group.asked_to_stop.clear();
   if (decision.result.status == CallStatus::Ok) {
     ++find({group.space, decision.result.version})->leases;
     tell_group(group, Decided{decision});
@@ -182,10 +184,8 @@ void Coordinator::State::advance(GroupId id) {
     if (job->phase == ClearPhase::Securing) group.trouble = job->blocked;
   }
   if (!missing) {
-    CallResult result;
-    result.version = group.last.result.version;
-    result.root = group.last.result.root;
-    return finish_fetch(id, result);
+    group.phase = Phase::Filling;
+    return check_filled(id);
   }
   if (securing || clearing) {
     group.phase = securing ? Phase::Securing : Phase::Clearing;
@@ -234,6 +234,7 @@ void Coordinator::State::on(WorkerId worker, const Filled& message) {
     }
     judge(key);
   } else {
+    groups[workers[worker.index()].card.group.index()].stopped.insert(worker);
     dirty_groups.insert(workers[worker.index()].card.group);
   }
   dirty_versions.insert(key);
@@ -247,6 +248,15 @@ void Coordinator::State::check_filled(GroupId id) {
     if (holder == nullptr || !holder->verified.all()) return;
     if (!workers[member.index()].plans.empty()) return;
   }
+  // Nobody may run the new version while another still runs the old one: whoever has not been
+  // filled by this fetch, and could be running something else, is asked whether it has stopped.
+  bool all_stopped = true;
+  for (const WorkerId member : group.members) {
+    if (group.stopped.contains(member) || workers[member.index()].holders.size() < 2) continue;
+    all_stopped = false;
+    if (group.asked_to_stop.insert(member).second) send(member, Tell{key.second, group.last.n});
+  }
+  if (!all_stopped) return;
   CallResult result;
   result.version = group.last.result.version;
   result.root = group.last.result.root;

@@ -235,6 +235,8 @@ void Coordinator::State::resume_fetch(GroupId id) {
     }
   }
   group.phase = Phase::Waiting;
+  group.stopped.clear();
+  group.asked_to_stop.clear();
   arm(group.deadline, TimerKind::FetchDeadline, id.value());
   tell_group(group, Decided{group.last});
   for (const WorkerId member : group.members) {

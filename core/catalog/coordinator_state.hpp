@@ -95,6 +95,8 @@ struct Coordinator::State {
     FetchCall call;
     std::vector<bool> asked;  // by rank
     Time deadline = Time::never();
+    std::set<WorkerId> stopped;        // do not run anything else than the decided version
+    std::set<WorkerId> asked_to_stop;  // that they tell
     std::optional<Version> runs;
     std::string trouble;  // why there is no plan
   };

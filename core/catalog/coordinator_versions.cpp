@@ -300,6 +300,14 @@ void Coordinator::State::on(WorkerId worker, const Progress& message) {
   if (Holder* holder = holder_of(worker, key)) {
     verify_blocks(worker, *holder, message.verified);
   }
+  const WorkerCard& card = workers[worker.index()].card;
+  if (message.told && message.n != 0 && !card.host_memory) {
+    Group& group = groups[card.group.index()];
+    if (message.n == group.last.n && message.version == group.last.result.version) {
+      group.stopped.insert(worker);
+      dirty_groups.insert(card.group);
+    }
+  }
   if (VersionState* version = find(key); version != nullptr && message.told) {
     version->doubtful.erase(worker);
     dirty_versions.insert(key);

@@ -238,7 +238,8 @@ struct Progress {
   PlanNumber plan = 0;
   Version version;
   BlockSet verified;
-  bool told = false;  // answers Tell
+  bool told = false;    // answers Tell
+  std::uint64_t n = 0;  // its number
 };
 // Everything that was to be fetched is here and verified.
 struct Filled {
@@ -347,9 +348,11 @@ struct Change {
 struct Stop {
   PlanNumber plan = 0;
 };
-// Answer with Progress{told}.
+// Answer with Progress{told, n}. With the number of a fetch it also asks whether the worker has
+// stopped running another version than the decided one: it has, once Decided was read.
 struct Tell {
   Version version;
+  std::uint64_t n = 0;  // zero: of no fetch
 };
 // To holders, so that it outlives the coordinator.
 struct Note {

@@ -280,7 +280,7 @@ class Decoder {
         return GrantsGone{get(v.grants_gone())};
       case wire::FromWorker::kProgress:
         return Progress{v.progress().plan(), get(v.progress().version()),
-                        get(v.progress().verified()), v.progress().told()};
+                        get(v.progress().verified()), v.progress().told(), v.progress().n()};
       case wire::FromWorker::kFilled:
         return Filled{v.filled().plan(), get(v.filled().version())};
       case wire::FromWorker::kStopped:
@@ -362,7 +362,7 @@ class Decoder {
       case wire::FromCoordinator::kStop:
         return Stop{v.stop().value()};
       case wire::FromCoordinator::kTell:
-        return Tell{get(v.tell())};
+        return Tell{get(v.tell().version()), v.tell().n()};
       case wire::FromCoordinator::kNote:
         return Note{get(v.note().version()), v.note().withdrawn(), get(v.note().retention())};
       case wire::FromCoordinator::kLeaveNow:

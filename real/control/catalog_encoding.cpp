@@ -266,6 +266,7 @@ class Encoder {
     put(m.version, *to.mutable_version());
     put(m.verified, *to.mutable_verified());
     to.set_told(m.told);
+    to.set_n(m.n);
   }
   void message(const Filled& m, wire::FromWorker& out) {
     out.mutable_filled()->set_plan(m.plan);
@@ -359,7 +360,10 @@ class Encoder {
     for (const SourceAccess& source : m.sources) put(source, *to.add_sources());
   }
   void message(const Stop& m, wire::FromCoordinator& out) { out.mutable_stop()->set_value(m.plan); }
-  void message(const Tell& m, wire::FromCoordinator& out) { put(m.version, *out.mutable_tell()); }
+  void message(const Tell& m, wire::FromCoordinator& out) {
+    put(m.version, *out.mutable_tell()->mutable_version());
+    out.mutable_tell()->set_n(m.n);
+  }
   void message(const Note& m, wire::FromCoordinator& out) {
     put(m.version, *out.mutable_note()->mutable_version());
     out.mutable_note()->set_withdrawn(m.withdrawn);

@@ -321,7 +321,7 @@ class ScriptedCluster {
     } else if (const auto* stop = std::get_if<Stop>(&message)) {
       if (w.stops) stopped(id, stop->plan);
     } else if (const auto* tell = std::get_if<Tell>(&message)) {
-      say(id, Progress{0, tell->version, w.holdings[tell->version].verified, true});
+      say(id, Progress{0, tell->version, w.holdings[tell->version].verified, true, tell->n});
     }
   }
 

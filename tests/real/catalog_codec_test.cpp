@@ -195,10 +195,11 @@ TEST(CatalogCodec, CarriesWhatWorkersSay) {
   const std::vector<ReadGrant> grants{{WorkerId(1U), 2, {3, 4}, 5}};
   EXPECT_EQ(worker_message(world, GrantsGone{grants}).grants, grants);
   {
-    const auto got = worker_message(world, Progress{1, {2, 3}, blocks(), true});
+    const auto got = worker_message(world, Progress{1, {2, 3}, blocks(), true, 4});
     EXPECT_EQ(got.plan, 1U);
     EXPECT_EQ(got.verified, blocks());
     EXPECT_TRUE(got.told);
+    EXPECT_EQ(got.n, 4U);
   }
   EXPECT_EQ(worker_message(world, Filled{1, {2, 3}}).version, (Version{2, 3}));
   EXPECT_EQ(worker_message(world, TransferStopped{1, {2, 3}, blocks()}).verified, blocks());
@@ -272,7 +273,8 @@ TEST(CatalogCodec, CarriesWhatTheCoordinatorSays) {
     EXPECT_EQ(got.sources[0].source, WorkerId(3U));
   }
   EXPECT_EQ(coordinator_message(world, Stop{4}).plan, 4U);
-  EXPECT_EQ(coordinator_message(world, Tell{{1, 2}}).version, (Version{1, 2}));
+  EXPECT_EQ(coordinator_message(world, Tell{{1, 2}, 3}).version, (Version{1, 2}));
+  EXPECT_EQ(coordinator_message(world, Tell{{1, 2}, 3}).n, 3U);
   EXPECT_EQ(coordinator_message(world, Note{{1, 2}, true, {3, Level::Rack}}).retention,
             (Retention{3, Level::Rack}));
   coordinator_message(world, LeaveNow{});
