@@ -87,7 +87,10 @@ std::string text_of(const CellTable& cells) {
   std::string text = table.text();
   if (missing.empty()) return text;
   std::string list = "never reached: ";
-  for (std::size_t i = 0; i < missing.size(); ++i) list += (i > 0 ? ", " : "") + missing[i];
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    if (i > 0) list += ", ";
+    list += missing[i];
+  }
   return text + wrapped(list) + "\n";
 }
 
