@@ -80,7 +80,7 @@ std::string text_of(const CellTable& cells) {
     for (const std::string& state : cells.states) {
       const std::uint64_t count = count_of(cells, state, event);
       row.push_back(count == 0 ? "-" : fmt::format("{}", count));
-      if (count == 0) missing.push_back(state + " x " + event);
+      if (count == 0) missing.push_back(fmt::format("{} x {}", state, event));
     }
     table.add(row);
   }
