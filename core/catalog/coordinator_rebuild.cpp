@@ -19,7 +19,12 @@ void Coordinator::State::finish_rebuild() {
       continue;
     }
     reported.push_back(worker);
+    const Time heard = w.heard;
     admit(worker, w.reported, *w.report);
+    // Who has been silent since its report may have died in the meantime: it gets half of the usual
+    // time to answer Welcome. (Hellos come less and less often, so not less than that.)
+    w.heard = std::max(heard, now - config.detection / 2);
+    arm(w.heard + config.detection, TimerKind::Expiry, worker.value());
   }
   rebuilding = false;
   // What has a root first: a publish that was not answered yet may differ from it.

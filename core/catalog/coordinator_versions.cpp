@@ -175,7 +175,8 @@ void Coordinator::State::on(WorkerId worker, const Publish& message) {
                     std::to_string(message.version.lineage) + " is known";
     return answer(worker, message.call, std::move(result));
   }
-  if (known != nullptr && known->withdrawn) {
+  // One that is recorded already is asked again: a coordinator that is gone took it.
+  if (known != nullptr && known->withdrawn && holder_of(worker, key) == nullptr) {
     result.status = CallStatus::Withdrawn;
     return answer(worker, message.call, std::move(result));
   }

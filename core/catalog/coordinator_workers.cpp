@@ -26,6 +26,7 @@ void Coordinator::State::on(WorkerId worker, const Hello& hello) {
   if (rebuilding) {
     if (hello.incarnation < w.reported) return;
     w.reported = hello.incarnation;
+    w.heard = now;
     w.report = hello.report;
     reported_epoch = std::max(reported_epoch, hello.report->epoch);
     return;
