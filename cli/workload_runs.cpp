@@ -315,8 +315,10 @@ std::string workload_table(std::span<const RunRecord> runs) {
                            workload.lost, rounded(workload.length));
   }
   return table.text() +
-         "Makespans are added up over the updates; share: their bounds over them; stall: the same of\n"
-         "the waits of GPUs. Stalls of rollouts, trainers and offloads are in GPU-seconds. WAN and\n"
+         "Makespans are added up over the updates; share: their bounds over them; stall: the same "
+         "of\n"
+         "the waits of GPUs. Stalls of rollouts, trainers and offloads are in GPU-seconds. WAN "
+         "and\n"
          "least: bytes that crossed it, and that must.\n" +
          lengths + "\n";
 }
