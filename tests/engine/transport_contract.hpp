@@ -80,4 +80,5 @@ class TransportContract : public ::testing::TestWithParam<ContractFactory> {};
 
 }  // namespace holdfast::testing
 
-#include "tests/engine/transport_contract_cases.hpp"
+#include "tests/engine/transport_contract_events.hpp"
+#include "tests/engine/transport_contract_reads.hpp"
