@@ -63,11 +63,11 @@ std::string value_of(const Results& results, const std::string& name) {
 
 std::vector<std::string> axes_of(const std::vector<const Results*>& members) {
   std::vector<std::string> axes;
-  for (const auto& [name, value] : members.front()->assumed) {
+  for (const auto& assumed : members.front()->assumed) {
     const bool differs = std::any_of(members.begin(), members.end(), [&](const Results* other) {
-      return value_of(*other, name) != value;
+      return value_of(*other, assumed.first) != assumed.second;
     });
-    if (differs) axes.push_back(name);
+    if (differs) axes.push_back(assumed.first);
   }
   return axes;
 }
