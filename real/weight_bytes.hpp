@@ -58,7 +58,7 @@ struct WrongByte {
 // What a verifier does: walks the memory of one shard tensor by tensor, as a server would use it,
 // and computes what must lie there from the layout alone. It knows nothing of segments, blocks,
 // runs and placements, so that a mistake in them shows. The memory must be laid out as
-// WeightMap::local_runs say (ShardPlacement): what the shard holds of each tensor in name order,
+// WeightMap::local_runs say (LayoutPlacement): what the shard holds of each tensor in name order,
 // back to back. Nothing: all right. Precondition: fault_of(layout, model) is empty. A memory of
 // another length than the shard's gives the first byte that is missing or {tensors, 0}. O(bytes).
 [[nodiscard]] std::optional<WrongByte> first_wrong_byte(const WeightBytes& bytes,

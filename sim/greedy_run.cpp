@@ -9,19 +9,6 @@
 namespace holdfast::sim {
 namespace {
 
-// A stripe for each piece of each class, without edges.
-Plan pieces_of(const Topology& topology, const Demand& demand) {
-  Plan plan;
-  plan.topology = topology.hash();
-  plan.demand = hash_of(demand);
-  for (std::size_t c = 0; c < demand.classes.size(); ++c) {
-    for (std::uint32_t k = 0; k < greedy_pieces(demand, ClassId(c)); ++k) {
-      plan.stripes.push_back({ClassId(c), greedy_piece(demand, ClassId(c), k), {}});
-    }
-  }
-  return plan;
-}
-
 // One way to a coordinator that is as near as a worker of another host can be: the least latency
 // from a holder of the first class to any receiver outside its host, or inside if all are there.
 Time nearest_latency(const PlanSpace& space) {
@@ -48,7 +35,7 @@ class GreedyDirector final : public Director {
       : space_(space),
         policy_(space, cap),
         paths_(space),
-        plan_(pieces_of(space.topology(), space.demand())),
+        plan_(greedy_outline(space.topology(), space.demand())),
         latency_(nearest_latency(space)) {
     std::uint32_t stripes = 0;
     for (std::size_t c = 0; c < space.demand().classes.size(); ++c) {

@@ -12,18 +12,6 @@ namespace {
 
 constexpr Time kRetry = milliseconds(100);  // where the server cannot be reached
 
-Plan pieces_of(const Topology& topology, const Demand& demand) {
-  Plan plan;
-  plan.topology = topology.hash();
-  plan.demand = hash_of(demand);
-  for (std::size_t c = 0; c < demand.classes.size(); ++c) {
-    for (std::uint32_t k = 0; k < greedy_pieces(demand, ClassId(c)); ++k) {
-      plan.stripes.push_back({ClassId(c), greedy_piece(demand, ClassId(c), k), {}});
-    }
-  }
-  return plan;
-}
-
 NodeId home_of(const ServiceSetup& setup, NodeId wanted) {
   if (wanted.valid() || setup.groups.empty() || setup.groups.front().members.empty()) return wanted;
   return setup.groups.front().members.front();
@@ -112,7 +100,7 @@ GreedyService::Session& GreedyService::session(const Version& version, SpaceId s
     (holds(GroupId(g), version) ? holders : receivers).emplace_back(g);
   }
   Demand demand = demand_for(version, holders, receivers);
-  Plan plan = pieces_of(router_.topology(), demand);
+  Plan plan = greedy_outline(router_.topology(), demand);
   DirectTransfer& transfer = add_transfer(std::move(demand), std::move(plan));
   for (const GroupId group : holders) {
     for (const WorkerId worker : groups_[group.index()].members) join(transfer, worker);

@@ -24,6 +24,18 @@ std::uint32_t greedy_pieces(const Demand& demand, ClassId block_class) {
   return blocks / kGreedyPiece + (blocks % kGreedyPiece == 0 ? 0 : 1);
 }
 
+Plan greedy_outline(const Topology& topology, const Demand& demand) {
+  Plan plan;
+  plan.topology = topology.hash();
+  plan.demand = hash_of(demand);
+  for (std::size_t c = 0; c < demand.classes.size(); ++c) {
+    for (std::uint32_t k = 0; k < greedy_pieces(demand, ClassId(c)); ++k) {
+      plan.stripes.push_back({ClassId(c), greedy_piece(demand, ClassId(c), k), {}});
+    }
+  }
+  return plan;
+}
+
 GreedyPolicy::GreedyPolicy(const PlanSpace& space, std::optional<std::uint32_t> cap)
     : space_(space),
       cap_(cap),

@@ -48,6 +48,8 @@ inline constexpr std::uint32_t kGreedyPiece = 64;
 [[nodiscard]] BlockSelection greedy_piece(const Demand& demand, ClassId block_class,
                                           std::uint32_t piece);
 [[nodiscard]] std::uint32_t greedy_pieces(const Demand& demand, ClassId block_class);
+// A plan with a stripe for each piece of each class, by class and piece, all without edges.
+[[nodiscard]] Plan greedy_outline(const Topology& topology, const Demand& demand);
 
 // `reader` is to read a piece from `source`.
 struct GreedyRequest {

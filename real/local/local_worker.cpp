@@ -16,8 +16,8 @@
 #include "real/control/catalog_codec.hpp"
 #include "real/control_channel.hpp"
 #include "real/host_memory.hpp"
+#include "real/layout_placement.hpp"
 #include "real/local/json_lines.hpp"
-#include "real/shard_placement.hpp"
 #include "real/tcp_transport.hpp"
 #include "real/weight_bytes.hpp"
 
@@ -110,11 +110,11 @@ class LocalWorker final : public ControlChannel,
     poison(transfer.version);
     std::vector<HeldShard> shards;
     for (const ShardId& shard : transfer.shards) shards.push_back(held(shard));
-    return std::make_shared<const ShardPlacement>(setup_.map, std::move(shards));
+    return std::make_shared<const LayoutPlacement>(setup_.map, std::move(shards));
   }
   void append_extents(SpaceId /*space*/, ShardId shard, BlockId block,
                       std::vector<Extent>& out) override {
-    ShardPlacement(setup_.map, {held(shard)}).append_extents(WorkerId(0U), block, out);
+    LayoutPlacement(setup_.map, {held(shard)}).append_extents(WorkerId(0U), block, out);
   }
 
   // AgentObserver
@@ -253,7 +253,7 @@ class LocalWorker final : public ControlChannel,
   // What training does: the weights of the version, in the buffer.
   void fill(Version version) {
     const WeightBytes bytes(setup_.manifest, version);
-    const ShardPlacement placement(setup_.map, {held(setup_.card.shard)});
+    const LayoutPlacement placement(setup_.map, {held(setup_.card.shard)});
     fill_blocks(bytes, setup_.manifest, setup_.map, placement, WorkerId(0U),
                 setup_.space->spans(setup_.card.shard), buffers_.at(0).bytes);
   }

@@ -12,7 +12,7 @@
 #include "core/engine/digest.hpp"
 #include "core/engine/loop.hpp"
 #include "real/host_memory.hpp"
-#include "real/shard_placement.hpp"
+#include "real/layout_placement.hpp"
 #include "real/tcp_transport.hpp"
 #include "real/weight_bytes.hpp"
 
@@ -63,7 +63,7 @@ TEST(EngineOverTcp, WeightsArriveDownAChainInAnotherLayout) {
   const Manifest manifest = model();
   const std::vector<Layout> layouts{{"trainer", 2}, {"rollout", 1}};
   const WeightMap map(manifest, layouts, Bytes(64 * 1024));
-  const ShardPlacement placement(map, {{0, 0}, {1, 0}, {1, 0}, {0, 1}});
+  const LayoutPlacement placement(map, {{0, 0}, {1, 0}, {1, 0}, {0, 1}});
   const WeightBytes bytes(manifest, kVersion);
 
   Demand demand;

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/engine/digest.hpp"
-#include "real/shard_placement.hpp"
+#include "real/layout_placement.hpp"
 
 namespace holdfast::real {
 namespace {
@@ -98,7 +98,7 @@ TEST(WeightBytes, TrainerAndVerifierAgree) {
   const WeightBytes bytes(manifest, {3, 4});
   for (std::size_t l = 0; l < layouts.size(); ++l) {
     for (std::uint32_t shard = 0; shard < layouts[l].shards(); ++shard) {
-      const ShardPlacement placement(map, {{l, shard}});
+      const LayoutPlacement placement(map, {{l, shard}});
       std::vector<std::byte> memory(placement.region_bytes(WorkerId(0U)).count(), kPoison);
       std::vector<BlockSpan> held;
       for (std::uint32_t b = 0; b < map.blocks(); ++b) {
@@ -128,7 +128,7 @@ TEST(WeightBytes, BlocksAreTheSameInEveryLayout) {
   const WeightMap map(manifest, {{"tp1", 1}, {"tp4", 4}}, Bytes(4096));
   const WeightBytes bytes(manifest, {1, 1});
   std::vector<HeldShard> workers{{0, 0}, {1, 0}, {1, 1}, {1, 2}, {1, 3}, {}};
-  const ShardPlacement placement(map, workers);
+  const LayoutPlacement placement(map, workers);
   std::vector<std::uint64_t> expected(map.blocks());
   for (std::uint32_t w = 0; w < workers.size(); ++w) {
     const WorkerId worker(w);

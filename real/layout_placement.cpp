@@ -1,16 +1,16 @@
-#include "real/shard_placement.hpp"
+#include "real/layout_placement.hpp"
 
 #include <utility>
 
 namespace holdfast::real {
 
-ShardPlacement::ShardPlacement(const WeightMap& map, std::vector<HeldShard> workers)
+LayoutPlacement::LayoutPlacement(const WeightMap& map, std::vector<HeldShard> workers)
     : map_(map), workers_(std::move(workers)) {
   for (const Segment& segment : map.segments()) total_ += segment.bytes;
 }
 
-void ShardPlacement::append_extents(WorkerId worker, BlockId block,
-                                    std::vector<Extent>& out) const {
+void LayoutPlacement::append_extents(WorkerId worker, BlockId block,
+                                     std::vector<Extent>& out) const {
   const HeldShard& held = workers_[worker.index()];
   const std::vector<Run> runs =
       held.layout ? map_.local_runs(*held.layout, held.shard, block) : map_.model_runs(block);
@@ -21,7 +21,7 @@ void ShardPlacement::append_extents(WorkerId worker, BlockId block,
   }
 }
 
-Bytes ShardPlacement::region_bytes(WorkerId worker) const {
+Bytes LayoutPlacement::region_bytes(WorkerId worker) const {
   const HeldShard& held = workers_[worker.index()];
   return held.layout ? map_.shard_bytes(*held.layout, held.shard) : total_;
 }

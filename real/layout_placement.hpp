@@ -19,10 +19,10 @@ struct HeldShard {
 // The region of a worker is its shard's memory: what it holds of each tensor in name order, back to
 // back (WeightMap::local_runs). Blocks of tensors that are cut by columns have an extent a row.
 // Immutable. `append_extents` takes what local_runs take.
-class ShardPlacement final : public Placement {
+class LayoutPlacement final : public Placement {
  public:
   // Keeps a reference to the map. `workers[i]` is worker i's; layouts and shards must be there.
-  ShardPlacement(const WeightMap& map, std::vector<HeldShard> workers);
+  LayoutPlacement(const WeightMap& map, std::vector<HeldShard> workers);
 
   void append_extents(WorkerId worker, BlockId block, std::vector<Extent>& out) const override;
   [[nodiscard]] Bytes region_bytes(WorkerId worker) const override;
