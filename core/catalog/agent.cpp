@@ -1,6 +1,7 @@
 #include "core/catalog/agent.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "core/catalog/agent_state.hpp"
 
@@ -86,7 +87,9 @@ Agent::Agent(Agent&&) noexcept = default;
 Agent& Agent::operator=(Agent&&) noexcept = default;
 
 Time Agent::step(const AgentEvent& event, Time now, std::vector<AgentCommand>& out) {
-  return state_->step(event, now, out);
+  const Time next = state_->step(event, now, out);
+  assert(broken_invariants(*this, now).empty());
+  return next;
 }
 
 Time Agent::shutdown(Time now, std::vector<AgentCommand>& out) {

@@ -1,6 +1,7 @@
 #include "core/catalog/coordinator.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 #include "core/catalog/coordinator_state.hpp"
 
@@ -17,7 +18,10 @@ Coordinator& Coordinator::operator=(Coordinator&&) noexcept = default;
 Time Coordinator::step(const CoordinatorEvent& event, Time now,
                        std::vector<CoordinatorCommand>& out) {
   const Time next = state_->step(event, now, out);
-  if (!state_->start_again) return next;
+  if (!state_->start_again) {
+    assert(broken_invariants(*this, now).empty());
+    return next;
+  }
   const Epoch reported = state_->reported_epoch;
   state_ = std::make_unique<State>(state_->topology, std::move(state_->roster),
                                    std::move(state_->spaces), state_->config);

@@ -249,6 +249,28 @@ TEST(Coordinator, ASlowSourceLosesReadersTwiceAtMost) {
   EXPECT_EQ(changes, 3U);
 }
 
+// Jobs are name spaces: the same version of another job is another version.
+TEST(Coordinator, JobsDoNotSeeEachOther) {
+  ScriptedCluster cluster(1, 6, 2, 8);
+  for (const WorkerId member : cluster.members(GroupId(1U))) {
+    cluster.workers[member.index()].card.space = SpaceId(1U);
+  }
+  cluster.hello_all();
+  for (const WorkerId member : cluster.members(GroupId(0U))) cluster.publish(member, kTwo);
+  cluster.run_for(milliseconds(1));
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.fetch(GroupId(2U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::UnknownVersion);
+  EXPECT_EQ(cluster.fetch_end(WorkerId(8U))->status, CallStatus::Ok);
+  // Neither number nor root of one job binds the other.
+  for (const WorkerId member : cluster.members(GroupId(1U))) cluster.publish(member, kOne, 8);
+  cluster.run_for(milliseconds(1));
+  EXPECT_EQ(cluster.last_answer(WorkerId(4U)).status, CallStatus::Ok);
+  EXPECT_EQ(view_of(cluster, kOne).space, SpaceId(1U));
+  EXPECT_EQ(cluster.coordinator->groups()[2].runs, kTwo);
+}
+
 // A joiner that dies before the plan has been changed for it leaves nothing behind.
 TEST(Coordinator, AJoinerMayDieOnTheWay) {
   Small cluster(8);

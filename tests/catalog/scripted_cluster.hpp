@@ -56,6 +56,7 @@ class ScriptedCluster {
     }
     space->add_layout("tp", std::move(shards));
     space_ = space;
+    other_job_ = std::make_shared<ModelSpace>(*space);
     for (std::size_t n = 0; n < topology_.nodes().size(); ++n) {
       if (!is_endpoint(topology_.nodes()[n].kind)) continue;
       const auto i = static_cast<std::uint32_t>(roster_.size());
@@ -74,7 +75,8 @@ class ScriptedCluster {
 
   void restart_coordinator() {
     coordinator = std::make_unique<Coordinator>(
-        topology_, roster_, std::vector<std::shared_ptr<const ModelSpace>>{space_}, config_);
+        topology_, roster_, std::vector<std::shared_ptr<const ModelSpace>>{space_, other_job_},
+        config_);
     ++coordinator_life_;
     step(CoordinatorTimePassed{});
   }
@@ -349,6 +351,7 @@ class ScriptedCluster {
   CoordinatorConfig config_;
   std::vector<NodeId> roster_;
   std::shared_ptr<const ModelSpace> space_;
+  std::shared_ptr<const ModelSpace> other_job_;  // the same model, for nobody unless a test says so
   std::multimap<Time, std::function<void()>> events_;
   std::uint64_t coordinator_life_ = 0;
   std::uint64_t calls_ = 0;
