@@ -43,7 +43,7 @@ const std::shared_ptr<const ShardOffsets>& ShardPlacements::offsets(SpaceId spac
 
 std::shared_ptr<const Placement> ShardPlacements::of(const PlannedTransfer& transfer) {
   std::erase_if(transfers_, [](const auto& known) { return known.second.expired(); });
-  std::weak_ptr<const Placement>& known = transfers_[transfer.id];
+  std::weak_ptr<const Placement>& known = transfers_[{transfer.id, transfer.revision}];
   if (auto placement = known.lock()) return placement;
   std::vector<std::shared_ptr<const ShardOffsets>> workers;
   workers.reserve(transfer.shards.size());

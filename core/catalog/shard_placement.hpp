@@ -76,8 +76,9 @@ class ShardPlacements final : public Placements {
 
   std::vector<std::shared_ptr<const ModelSpace>> spaces_;
   std::map<std::pair<SpaceId, ShardId>, std::shared_ptr<const ShardOffsets>> offsets_;
-  // Of transfers that somebody still carries out.
-  std::map<PlanNumber, std::weak_ptr<const Placement>> transfers_;
+  // By plan and revision, of transfers that somebody still carries out: who joins is in a later
+  // one.
+  std::map<std::pair<PlanNumber, std::uint32_t>, std::weak_ptr<const Placement>> transfers_;
 };
 
 }  // namespace holdfast
