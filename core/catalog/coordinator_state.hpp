@@ -5,7 +5,9 @@
 //   coordinator_versions.cpp   holders, copies of each block, publish, withdraw, what is lost
 //   coordinator_fetch.cpp      the life of a group's fetch
 //   coordinator_clears.cpp     hiding, draining, unpublish, leave
-//   coordinator_transfers.cpp  plans, grants, repairs
+//   coordinator_plans.cpp      who is planned together, joins, answers of the planner
+//   coordinator_transfers.cpp  grants, reads, how readers stop
+//   coordinator_repairs.cpp    plans that are mended
 //   coordinator_retention.cpp  safety, offloads
 //   coordinator_rebuild.cpp    from reports to a state
 //
@@ -304,7 +306,7 @@ struct Coordinator::State {
   void call_off_leave(WorkerId worker);
   void forget_on_hosts(VersionKey key);
 
-  // coordinator_transfers.cpp
+  // coordinator_plans.cpp
   void gather(VersionKey key);
   bool join_running(VersionKey key, const std::map<WorkerId, BlockSet>& wants);
   [[nodiscard]] std::optional<std::vector<Joiner>> joiners_of(
@@ -313,30 +315,34 @@ struct Coordinator::State {
   [[nodiscard]] std::shared_ptr<const Demand> demand_for(VersionKey key,
                                                          const std::map<WorkerId, BlockSet>& wants);
   void on(const PlanMade& made);
-  void on(const RepairMade& made);
   void begin_plan(PlanNumber id, Transfer& transfer, const PlanMade& made);
   void ask_grants(PlanNumber id, Transfer& transfer,
                   const std::map<WorkerId, std::vector<GrantedReader>>& by_source);
+  void replan(PlanNumber id, const std::set<WorkerId>& readers);
+  void plan_overdue(PlanNumber id);
+
+  // coordinator_transfers.cpp
   void on(WorkerId worker, const Granted& message);
   void on(WorkerId worker, const GrantsGone& message);
   void on(WorkerId worker, const TransferStopped& message);
-  void on(WorkerId worker, const Switched& message);
-  void on(WorkerId worker, const ParentWanted& message);
-  void on(WorkerId worker, const SourceIsSlow& message);
   void start_if_granted(PlanNumber id, Transfer& transfer, WorkerId reader);
   void stop_reader(PlanNumber id, WorkerId reader);
   void release_reader(PlanNumber id, WorkerId reader);  // ends its grants, forgets it
   void end_grant(WorkerId source, GrantKey key);
   void forget_grant(WorkerId source, GrantKey key);
+  void forget_transfer_if_done(PlanNumber id);
+  [[nodiscard]] LiveEdge edge_of(const Transfer& transfer, WorkerId child, StripeId stripe,
+                                 bool& found) const;
+
+  // coordinator_repairs.cpp
+  void on(WorkerId worker, const Switched& message);
+  void on(WorkerId worker, const ParentWanted& message);
+  void on(WorkerId worker, const SourceIsSlow& message);
+  void on(const RepairMade& made);
   void lose_source(PlanNumber id, WorkerId source);
   void repair(PlanNumber id);
   [[nodiscard]] static std::shared_ptr<const Plan> live_plan(const Transfer& transfer);
   [[nodiscard]] bool needs_repair(const Transfer& transfer) const;
-  void replan(PlanNumber id, const std::set<WorkerId>& readers);
-  void plan_overdue(PlanNumber id);
-  void forget_transfer_if_done(PlanNumber id);
-  [[nodiscard]] LiveEdge edge_of(const Transfer& transfer, WorkerId child, StripeId stripe,
-                                 bool& found) const;
 
   // coordinator_retention.cpp
   void on(WorkerId worker, const AskRetain& message);
