@@ -77,7 +77,7 @@ void Oracle::call_made(const Stage& stage, const CallSight& sight) {
     if (open.judged) open.due = latest_there(stage, space);
   }
   deadlines_.insert({open.deadline, sight.worker, sight.id});
-  calls_.emplace(std::pair(sight.worker, sight.id), std::move(open));
+  calls_.emplace(std::pair(sight.worker, sight.id), open);
 }
 
 void Oracle::call_ended(const Stage& stage, const CallSight& sight, const CallResult& result) {
@@ -87,7 +87,7 @@ void Oracle::call_ended(const Stage& stage, const CallSight& sight, const CallRe
                 fmt::format("worker {}: call {} ended but was not open ({})", sight.worker.value(),
                             sight.id, to_string(result)));
   }
-  const OpenCall open = std::move(found->second);
+  const OpenCall open = found->second;
   calls_.erase(found);
   deadlines_.erase({open.deadline, sight.worker, sight.id});
   ++calls_ended_;

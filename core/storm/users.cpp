@@ -41,7 +41,7 @@ CallId Users::make(WorkerId worker, const Call& call, Time patience) {
   open.worker = worker;
   open.call = call;
   open.deadline = deadline;
-  open_.emplace(id, std::move(open));
+  open_.emplace(id, open);
   desk_.call(worker, id, call, deadline);
   return id;
 }
@@ -88,7 +88,7 @@ void Users::unpublish(const Task& task, WorkerId worker, bool then_publish) {
     ++next_;
     const Call call = open.call;
     const Time deadline = open.deadline;
-    open_.emplace(id, std::move(open));
+    open_.emplace(id, open);
     return desk_.call(worker, id, call, deadline);
   }
 }
@@ -135,7 +135,7 @@ void Users::single(const Task& task, WorkerId worker) {
 void Users::ended(WorkerId worker, CallId id, const CallResult& result) {
   const auto found = open_.find(id);
   if (found == open_.end()) return;
-  const OpenCall open = std::move(found->second);
+  const OpenCall open = found->second;
   open_.erase(found);
   if (!std::holds_alternative<UnpublishCall>(open.call)) return;
   if (result.status != CallStatus::Ok) return;
