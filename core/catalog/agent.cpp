@@ -60,7 +60,7 @@ Time Agent::State::next_deadline() const {
   for (const OpenCall& call : calls) {
     if (!returns_soon(call)) at(call.deadline);
   }
-  if (fetch && !fetch->end) at(fetch->deadline);
+  if (fetch && !fetch->end) at(given_up_at(*fetch));
   for (const Slot& slot : slots) {
     if (slot.clearing && !slot.clearing->revoking && read_by_anyone(slot.holding->version)) {
       at(slot.clearing->deadline);

@@ -47,6 +47,9 @@ struct AgentConfig {
   // The coordinator is told deadlines that are earlier by this, so that its answer, with the name
   // of the error, comes back in time; by half of what is left where that is less.
   Time answer_time = milliseconds(100);
+  // A fetch that still reads is given up so much before its deadline, at most in half of its time:
+  // it returns when its transport has ended the reads.
+  Time stop_time = milliseconds(5);
   SessionConfig session;
 };
 

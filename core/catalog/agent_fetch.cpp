@@ -22,6 +22,9 @@ void Agent::State::start(const CallMade& made, const FetchCall& call) {
   opened.id = made.id;
   opened.call = call;
   opened.deadline = made.deadline;
+  opened.stop_at = made.deadline == Time::never()
+                       ? made.deadline
+                       : made.deadline - std::min(config.stop_time, (made.deadline - now) / 2);
   opened.n = last_n;
   opened.generation = generation;
   fetch = std::move(opened);
@@ -120,8 +123,12 @@ void Agent::State::end_fetch(CallResult result) {
   fetch->end = std::move(result);
 }
 
+Time Agent::State::given_up_at(const Fetch& open) const {
+  return filling() ? open.stop_at : open.deadline;
+}
+
 void Agent::State::expire_fetch() {
-  if (!fetch || fetch->end || fetch->deadline > now) return;
+  if (!fetch || fetch->end || given_up_at(*fetch) > now) return;
   CallResult result;
   result.status = connected() ? CallStatus::DeadlineExceeded : CallStatus::CoordinatorUnreachable;
   end_fetch(std::move(result));

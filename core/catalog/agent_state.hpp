@@ -39,6 +39,7 @@ struct Agent::State {
     CallId id = 0;
     FetchCall call;
     Time deadline;
+    Time stop_at;  // if it still reads
     std::uint64_t n = 0;
     Generation generation = 0;
     SessionKey asked;
@@ -141,6 +142,7 @@ struct Agent::State {
   void finish(CallId id, CallStatus status, const std::string& reason = {});
   void finish_all(CallStatus status);
   [[nodiscard]] Time told(Time deadline) const;
+  [[nodiscard]] Time given_up_at(const Fetch& open) const;
   void on(const Answer& message);
   void published(const OpenCall& call, const CallResult& result);
   void on(const LeaveNow& message);
