@@ -37,6 +37,7 @@ void VirtualNetwork::State::drop_stale() {
       case EventKind::Request:
       case EventKind::Arrived:
       case EventKind::Denied:
+      case EventKind::Cancelled:
         if (current(event.subject, event.generation)) return;
         break;
       case EventKind::Deadline: {
@@ -68,6 +69,8 @@ void VirtualNetwork::State::happen(const Event& event) {
       return arrived(event.subject);
     case EventKind::Denied:
       return complete(event.subject, reads[event.subject].denial);
+    case EventKind::Cancelled:
+      return complete(event.subject, ReadStatus::Cancelled);
     case EventKind::Deadline:
       return check_deadlines(event.subject);
     case EventKind::PeerLost:

@@ -40,6 +40,7 @@ struct VirtualOptions {
   std::uint32_t doubled_per_mille = 0;  // messages
   Time message_jitter;                  // messages: up to that much later, so that they overtake
   Time read_jitter;                     // arrival of reads: up to that much later, in order
+  Time cancel_time;                     // at most from `cancel` to the read's end: bytes still come
   bool record = false;                  // keep `records`
 };
 

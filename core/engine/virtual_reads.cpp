@@ -225,6 +225,14 @@ void VirtualNetwork::State::complete(std::uint32_t slot, ReadStatus status) {
   if (owner.alive) tell(worker, done);
 }
 
+// Like a queue that has to be drained first, if the options say so.
+void VirtualNetwork::State::cancel(std::uint32_t slot) {
+  if (options.cancel_time == Time{}) return complete(slot, ReadStatus::Cancelled);
+  const auto span = static_cast<std::uint64_t>(options.cancel_time.picoseconds()) + 1;
+  schedule(now + Time(static_cast<std::int64_t>(random() % span)), EventKind::Cancelled, slot,
+           reads[slot].generation);
+}
+
 void VirtualNetwork::State::release(std::uint32_t slot) {
   reads[slot].open = false;
   reads[slot].data.clear();

@@ -19,6 +19,7 @@ enum class EventKind {
   Served,     // worker: its port is done with a read
   Arrived,    // read: its bytes are there
   Denied,     // read: word of its failure is there
+  Cancelled,  // read: what was on its way is over
   Deadline,   // peer: look at the deadlines of its reads
   PeerLost,   // peer: a crash is noticed
   Message,    // letter
@@ -148,6 +149,7 @@ struct VirtualNetwork::State {
   void arrived(std::uint32_t slot);
   void deny(std::uint32_t slot, ReadStatus status);
   void complete(std::uint32_t slot, ReadStatus status);
+  void cancel(std::uint32_t slot);
   void take_from_source(virtual_network::Read& read);
   void put_into_sink(virtual_network::Read& read);
   void check_deadlines(std::uint32_t peer);

@@ -69,7 +69,7 @@ Posted VirtualTransport::read(const ReadRequest& request) {
 void VirtualTransport::cancel(OpId id) {
   for (const std::uint32_t peer : peers_) {
     for (const std::uint32_t slot : state_.peers[peer].open) {
-      if (state_.reads[slot].id == id) return state_.complete(slot, ReadStatus::Cancelled);
+      if (state_.reads[slot].id == id) return state_.cancel(slot);
     }
   }
 }

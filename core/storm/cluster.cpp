@@ -13,6 +13,7 @@ VirtualOptions options_of(const World& world) {
   options.rate = world.times.port;
   options.latency = world.times.data_latency;
   options.digest_rate = world.times.port * 8;
+  options.cancel_time = world.times.most_cancelling;
   options.detection = world.times.peer_detection;
   return options;
 }

@@ -136,6 +136,8 @@ void draw_times(Dice& dice, World& world) {
   times.data_latency = dice.between(microseconds(2), milliseconds(1));
   times.most_planning = dice.between(Time{}, milliseconds(400));
   times.least_planning = times.most_planning / 4;
+  Dice cancelling(world.seed, 0xca);
+  if (cancelling.chance(400)) times.most_cancelling = cancelling.between(Time{}, milliseconds(2));
   times.peer_detection = dice.between(milliseconds(1), milliseconds(500));
   CoordinatorConfig& coordinator = world.coordinator;
   coordinator.rebuild_time = dice.between(milliseconds(300), seconds(2));
@@ -151,6 +153,7 @@ void draw_times(Dice& dice, World& world) {
   world.agent.heartbeat = coordinator.detection / 6;
   world.agent.hello_interval = milliseconds(dice.between(30, 150));
   world.agent.progress_interval = milliseconds(dice.between(10, 150));
+  world.agent.stop_time = milliseconds(2);  // no less than cancelling takes
   world.agent.session = coordinator.session;
   world.engine.read_deadline = dice.between(seconds(1), seconds(4));
   world.engine.no_progress = seconds(20);

@@ -35,7 +35,8 @@ struct WorldTimes {
   Rate port;            // of each worker, each way
   Time least_planning;  // a plan takes between these
   Time most_planning;
-  Time peer_detection;  // until a transport notices that the other end is gone
+  Time most_cancelling;  // from a cancel to the end of the read at most
+  Time peer_detection;   // until a transport notices that the other end is gone
 };
 
 struct World {

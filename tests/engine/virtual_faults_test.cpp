@@ -14,7 +14,7 @@ constexpr Version kVersion{0, 7};
 
 class VirtualFaults : public ::testing::Test {
  protected:
-  VirtualFaults() : network_(2, {}) {
+  explicit VirtualFaults(const VirtualOptions& options = {}) : network_(2, options) {
     network_.watch_reads([this](const ReadSight& s) { seen_.push_back(s.kind); });
   }
 
@@ -99,6 +99,47 @@ TEST_F(VirtualFaults, ACutStopsRequestsAndBytesOneWayEach) {
     run_until(network_.now() + milliseconds(10));
     EXPECT_EQ(std::get<ReadDone>(told(reader()).at(0)).status, ReadStatus::Ok);
   }
+}
+
+VirtualOptions slow_to_cancel() {
+  VirtualOptions options;
+  options.cancel_time = milliseconds(20);
+  return options;
+}
+
+class SlowCancel : public VirtualFaults {
+ protected:
+  SlowCancel() : VirtualFaults(slow_to_cancel()) {}
+};
+
+TEST_F(SlowCancel, ACancelledReadIsOpenUntilItCompletesAndMayStillBring) {
+  const Access access = share();
+  const PeerId peer = reader().open({kSource, {}, {}}, 1);
+  std::size_t brought = 0;
+  for (OpId id = 1; id <= 32; ++id) {
+    // Half of them are cut off from their bytes.
+    network_.cut(kSource, kReader, id % 2 == 0);
+    to_.assign(64, std::byte{0});
+    read(peer, access, id, Time::never());
+    reader().cancel(id);
+    reader().cancel(id);
+    EXPECT_TRUE(told(reader()).empty());
+    run_until(network_.now() + milliseconds(20));
+    const auto events = told(reader());
+    ASSERT_EQ(events.size(), 1U);
+    const ReadDone done = std::get<ReadDone>(events[0]);
+    EXPECT_EQ(done.id, id);
+    const bool ok = done.status == ReadStatus::Ok;
+    EXPECT_TRUE(ok || done.status == ReadStatus::Cancelled);
+    EXPECT_FALSE(ok && id % 2 == 0);
+    EXPECT_EQ(ok, to_ == from_);
+    if (ok) ++brought;
+    const auto after = to_;
+    run_until(network_.now() + milliseconds(50));
+    EXPECT_EQ(to_, after);
+    EXPECT_TRUE(told(reader()).empty());
+  }
+  EXPECT_GT(brought, 0U);
 }
 
 }  // namespace
