@@ -31,11 +31,12 @@ void Coordinator::State::on(WorkerId worker, const Hello& hello) {
     reported_epoch = std::max(reported_epoch, hello.report->epoch);
     return;
   }
-  if (hello.incarnation <= w.fenced) {
+  const bool checked = !mutated(Mutant::SkipIncarnationCheck);
+  if (hello.incarnation <= w.fenced && checked) {
     return frame(worker, FencedOff{epoch, hello.incarnation, w.fenced});
   }
   if (hello.incarnation == w.incarnation) return welcome(worker);
-  if (hello.incarnation < w.incarnation) return;
+  if (hello.incarnation < w.incarnation && checked) return;
   if (w.incarnation != 0) bury(worker);
   // Someone was cut off from this coordinator while another one, since gone, took an epoch that we
   // may be using too: all sessions must start anew, under a larger one.
@@ -86,7 +87,7 @@ void Coordinator::State::on(WorkerId worker, const WorkerFrame& frame_in) {
     renamed.key = w.session->key();
     return on(worker, renamed);
   }
-  if (incarnation <= w.fenced) {
+  if (incarnation <= w.fenced && !mutated(Mutant::SkipIncarnationCheck)) {
     return frame(worker, FencedOff{epoch, incarnation, w.fenced});
   }
   if (!w.session || frame_in.key != w.session->key()) {

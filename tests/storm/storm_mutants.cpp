@@ -1,9 +1,13 @@
-// Plants one defect after the other and says which seed finds it. Fails if one is not found.
+// Plants one defect after the other and says which seed finds it: the first that breaks a rule with
+// the defect and none without. Fails if one is not found.
 //
-//   cmake --preset mutants && cmake --build --preset mutants && build/mutants/storm_mutants [SEEDS]
+//   cmake --preset mutants && cmake --build --preset mutants
+//   build/mutants/storm_mutants [SEEDS [FIRST [LAST]]]    // numbers of enum Mutant
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,6 +17,7 @@
 namespace {
 
 using holdfast::Mutant;
+using holdfast::storm::Violation;
 
 constexpr std::array<const char*, holdfast::kMutants> kNames{
     "none",
@@ -30,19 +35,31 @@ constexpr std::array<const char*, holdfast::kMutants> kNames{
     "accept a second root",
 };
 
-// True if some seed finds it.
-bool hunt(int number, std::uint64_t seeds) {
+std::optional<Violation> run(int number, std::uint64_t seed) {
   holdfast::planted = static_cast<Mutant>(number);
+  holdfast::storm::Recipe recipe;
+  recipe.seed = seed;
+  return holdfast::storm::storm(recipe).violation;
+}
+
+// True if some seed finds it that has nothing to complain about without it.
+bool hunt(int number, std::uint64_t seeds) {
+  const char* name = kNames[static_cast<std::size_t>(number)];
+  std::uint64_t unclean = 0;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-    holdfast::storm::Recipe recipe;
-    recipe.seed = seed;
-    const auto outcome = holdfast::storm::storm(recipe);
-    if (!outcome.violation) continue;
-    fmt::print("{}: seed {} breaks '{}': {}\n", kNames[static_cast<std::size_t>(number)], seed,
-               outcome.violation->rule, outcome.violation->text);
+    const auto violation = run(number, seed);
+    if (!violation) continue;
+    if (run(0, seed)) {
+      ++unclean;
+      continue;
+    }
+    fmt::print("{}: seed {} breaks '{}': {}\n", name, seed, violation->rule, violation->text);
+    if (unclean > 0) fmt::print("  {} seeds before it fail without the defect too\n", unclean);
+    std::fflush(stdout);
     return true;
   }
-  fmt::print("{}: not found in {} seeds\n", kNames[static_cast<std::size_t>(number)], seeds);
+  fmt::print("{}: not found in {} seeds ({} fail without it too)\n", name, seeds, unclean);
+  std::fflush(stdout);
   return false;
 }
 
