@@ -77,21 +77,27 @@ std::string text_of(const CellTable& cells) {
   std::vector<std::string> missing;
   for (const std::string& event : cells.events) {
     std::vector<std::string> row{event};
+    std::string where;
     for (const std::string& state : cells.states) {
       const std::uint64_t count = count_of(cells, state, event);
       row.push_back(count == 0 ? "-" : fmt::format("{}", count));
-      if (count == 0) missing.push_back(fmt::format("{} x {}", state, event));
+      if (count != 0) continue;
+      where += where.empty() ? "" : ", ";
+      where += state;
     }
     table.add(row);
+    if (!where.empty()) missing.push_back(fmt::format("{} in {}", event, where));
   }
   std::string text = table.text();
   if (missing.empty()) return text;
   std::string list = "never reached: ";
   for (std::size_t i = 0; i < missing.size(); ++i) {
-    if (i > 0) list += ", ";
+    if (i > 0) list += "; ";
     list += missing[i];
   }
-  return text + wrapped(list) + "\n";
+  return text +
+         wrapped(list + " (rare, not impossible: what is late or comes twice meets any state)") +
+         "\n";
 }
 
 Json json_of(const CellTable& cells) {

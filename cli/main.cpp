@@ -96,8 +96,7 @@ CLI::App* add_topo(CLI::App& app, TopoArguments& to) {
 void add_fuzz(CLI::App& app, FuzzArguments& to) {
   CLI::App* command = app.add_subcommand(
       "fuzz", "Run catalog and engine through seeded storms of faults in virtual time");
-  CLI::Option* seeds =
-      command->add_option("--seeds", to.seeds, "A..B, or one seed; 0..199 if left out");
+  CLI::Option* seeds = command->add_option("--seeds", to.seeds, "A..B, or one seed");
   command->add_option("--replay", to.replay, "A recipe, as printed for a failing seed")
       ->excludes(seeds);
   command->add_option("--jobs", to.jobs, "Processes")->check(CLI::Range(1, 256));

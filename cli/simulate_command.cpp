@@ -8,7 +8,6 @@
 #include "cli/progress.hpp"
 #include "cli/table.hpp"
 #include "cli/task.hpp"
-#include "cli/workload_inputs.hpp"
 #include "cli/workload_runs.hpp"
 #include "core/io/results_folder.hpp"
 #include "core/io/run_figures.hpp"
@@ -220,15 +219,6 @@ void warn_of_seed(const SimulateArguments& arguments, const Scenario& scenario) 
   }
 }
 
-// Throws Error where a fault or a row of a trace names what is not there. Policies draw these anew;
-// by then a wrong input would pass for a run that failed.
-void check_names(const Task& task) {
-  if (!task.deployment) return;
-  std::vector<std::string> told_by_the_runs;
-  (void)run_of(task.loaded, *task.deployment, task.loaded.scenario.seed.value_or(0),
-               told_by_the_runs);
-}
-
 }  // namespace
 
 ExitStatus simulate(const SimulateArguments& arguments) {
@@ -239,7 +229,6 @@ ExitStatus simulate(const SimulateArguments& arguments) {
   refuse_huge_trace(arguments, task.update.demand);
   print_warnings(task.warnings);
   warn_of_seed(arguments, task.loaded.scenario);
-  check_names(task);
   if (!arguments.json) {
     print(task.deployment ? workload_heading(task) : heading(task));
   }

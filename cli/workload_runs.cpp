@@ -339,9 +339,9 @@ std::string failures_text(std::span<const RunRecord> runs) {
               : "";
       const std::string times =
           lines[i].count > 1 ? fmt::format(" ({} times)", lines[i].count) : "";
-      const std::string line = printable(fmt::format("{}  {}{}: {}{}", rounded(failure.at),
-                                                     named(failure.kind, failure.who), noticed,
-                                                     failure.consequence, times));
+      const std::string line =
+          printable(fmt::format("{}  {} {}{}: {}{}", rounded(failure.at), failure.kind, failure.who,
+                                noticed, failure.consequence, times));
       text += indented(wrapped(line, kWidth));
     }
     if (lines.size() > kMostLines) {

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "core/io/workload_record.hpp"
 #include "core/plan/plan.hpp"
 
 namespace holdfast::sim {
@@ -294,13 +293,12 @@ void WorkloadRecorder::fault(const FaultChange& change, const std::vector<GroupI
                              Time now) {
   const FaultRule& rule = run_.rules[change.rule];
   const std::string who = target_of(change);
-  const std::string what = named(to_string(rule.kind), who);
   if (change.step == FaultStep::End) {
     for (Fault& fault : faults_) {
       if (fault.number == change.fault) fault.end = now;
     }
     event(WorkloadEventKind::Fault, WorkerId(), now,
-          fmt::format("{}: {} is over", what, to_string(rule.action)));
+          fmt::format("{} {}: {} is over", to_string(rule.kind), who, to_string(rule.action)));
     return;
   }
   Fault fault;
@@ -316,7 +314,7 @@ void WorkloadRecorder::fault(const FaultChange& change, const std::vector<GroupI
   faults_.push_back(std::move(fault));
   out_.failures.push_back({now, to_string(rule.kind), who, std::nullopt, {}});
   event(WorkloadEventKind::Fault, WorkerId(), now,
-        fmt::format("{}: {}", what, to_string(rule.action)));
+        fmt::format("{} {}: {}", to_string(rule.kind), who, to_string(rule.action)));
 }
 
 void WorkloadRecorder::taken(GroupId group, const std::string& consequence, Time now) {
@@ -350,16 +348,10 @@ std::string WorkloadRecorder::names_of(const std::vector<GroupId>& groups) const
 std::string WorkloadRecorder::consequence_of(const Fault& fault) const {
   std::size_t others = 0;
   for (const FetchRecord& fetch : out_.fetches) {
-    const auto stops = [&](const Fault& other) {
-      const bool hit = std::find(other.broken.begin(), other.broken.end(), GroupId(fetch.group)) !=
-                       other.broken.end();
-      return hit && fetch.ended >= other.begin && fetch.requested <= other.end;
-    };
+    const bool own = std::find(fault.broken.begin(), fault.broken.end(), GroupId(fetch.group)) !=
+                     fault.broken.end();
     const bool during = fetch.ended >= fault.begin && fetch.requested <= fault.end;
-    // A fetch whose own machine fails is that fault's alone, whatever else is wrong meanwhile.
-    const bool other =
-        during && !fetch.completed && std::none_of(faults_.begin(), faults_.end(), stops);
-    others += other ? 1 : 0;
+    others += !own && during && !fetch.completed ? 1 : 0;
   }
   std::string text;
   if (!fault.broken.empty()) {

@@ -154,13 +154,13 @@ Json failures_json(const RunRecord& run, bool done) {
   if (run.workload) {
     for (const FailureRecord& failure : run.workload->failures) {
       const auto& after = failure.detected_after;
-      json.push_back({{"message", fmt::format("{}: {}", named(failure.kind, failure.who),
-                                              failure.consequence)},
-                      {"time_s", exact_seconds(failure.at)},
-                      {"kind", failure.kind},
-                      {"who", failure.who},
-                      {"detected_after_s", after ? Json(exact_seconds(*after)) : Json(nullptr)},
-                      {"consequence", failure.consequence}});
+      json.push_back(
+          {{"message", fmt::format("{} {}: {}", failure.kind, failure.who, failure.consequence)},
+           {"time_s", exact_seconds(failure.at)},
+           {"kind", failure.kind},
+           {"who", failure.who},
+           {"detected_after_s", after ? Json(exact_seconds(*after)) : Json(nullptr)},
+           {"consequence", failure.consequence}});
     }
   }
   if (!done) {

@@ -7,12 +7,13 @@
 //     - {kind: rack, target: [rack0, rack1], action: kill, at: 10s, restart_after: 5min}
 //     - {kind: datacenter, target: dc1, action: partition, at: 5s, duration: 20s}
 //     - {kind: coordinator, action: crash, at: 1s, restart_after: 5s}
-//     - {kind: host, target: 'h*', action: kill, rate: 0.02/h, restart_after: 10min}
+//     - {kind: host, target: 'h*', action: kill, rate: 0.02/h, restart_after: 10min}   # of each
+//     host
 //
 // kind and action: core/workload/faults.hpp says what each stops. Exactly one of
 //   at            a time since the start of the run
 //   at_transfer   a share of the bytes of one update (`update`, counted from 1; default 1)
-//   rate          how often each target, as each host of 'h*', fails while it is well; from `seed`
+//   rate          how often each target fails while it is well; drawn from `seed`
 // `factor` is what is left of a slow link, `duty` the share of a flap's `period` for which it is
 // down. `duration` ends what is down, slow, flapping or partitioned; `restart_after` starts what
 // was killed or crashed again, with nothing in its memory. Without them it lasts.

@@ -7,17 +7,18 @@
 //     gather: 5ms               # requests for one version are collected for so long, then planned
 //     heartbeat: 250ms          # each worker says that it lives
 //     detection: {worker: 1s, link: 500ms, coordinator: 2s}
-//     host_memory_budget: 500GB # of each host, for copies that are kept (default: all it has)
-//     deadlines: {publish: 1min, unpublish: 1min, fetch: 10min, retain: 10min}
-//     on_deadline: fail         # or revoke: of an unpublish whose readers do not end
-//     destination: in_place     # or shadow: of a workload's fetches (`update` has its own key)
-//     on_newer: finish          # or restart, when a newer version appears during a fetch
+//     host_memory_budget: 500GB # of each host, for copies that are kept; default: all of its
+//     memory deadlines: {publish: 1min, unpublish: 1min, fetch: 10min, retain: 10min} on_deadline:
+//     fail         # or revoke, of an unpublish whose readers do not end destination: in_place # or
+//     shadow, of a workload's fetches (an `update` has its own key) on_newer: finish          # or
+//     restart, when a newer version appears during a fetch
 //
 // Why these defaults:
 //   planning_time  what planning for 1,024 to 2,048 GPUs takes on one core (README), rounded up.
 //   gather         small beside any transfer; longer than the spread of control messages.
-//   heartbeat      16,384 workers then send 66,000 messages a second; the coordinator handles
-//                  200,000 events a second.
+//   heartbeat      16,384 workers then send 66,000 messages a second, which the coordinator's
+//   200,000
+//                  events a second carry.
 //   worker         four missed heartbeats: a process that is stopped for a moment is not dead. Of
 //                  the order of etcd's election timeout (1 s with heartbeats of 100 ms).
 //   link           an InfiniBand queue pair with a timeout of 14 (4.096 us x 2^14 = 67 ms) and 7

@@ -23,11 +23,6 @@ struct FailureRecord {
   std::string consequence;             // in words: "4 readers re-parented", "1 fetch failed"
 };
 
-// "host h0"; "coordinator", of which there is one.
-[[nodiscard]] inline std::string named(const std::string& kind, const std::string& who) {
-  return kind == who ? who : kind + " " + who;
-}
-
 struct WorkloadRecord {
   std::vector<GroupTime> groups;        // of each replica that may wait
   std::vector<FetchRecord> fetches;     // of all replicas

@@ -85,36 +85,6 @@ class WorkloadCliTest(CliCase):
                              [f"publish 1.{n}: Ok: version 1.{n}" for n in (1, 2, 3)])
         self.assertTrue(summary["runs"][0]["workload"]["plans"])
 
-    def test_names_that_are_not_there_are_wrong_input(self):
-        trace = self.write("t.csv", "time,host,event\n0s,h3,join\n1s,h333,join\n")
-        cases = [
-            ("target: h1,", "target: h111,", r"w\.yaml:\d+:\d+: .*h111.* \[UnknownName\]"),
-            ("members: {initial: 3, arrivals: 30/min, lifetime: {exponential: {mean: 20s}}, "
-             "notice: 2s}", f"members: {{trace: {trace}}}",
-             r"t\.csv:3:\d+: .*h333.* \[UnknownName\]"),
-        ]
-        for find, replace, expected in cases:
-            done = self.run_it("simulate", self.workload(find, replace), status=2)
-            self.assertRegex(done.stderr, r"^holdfast: error: .*" + expected)
-            self.assertEqual(done.stdout, "")
-
-    def test_failures_are_told_by_what_caused_them(self):
-        head = WORKLOAD.format(source=SOURCE).split("workload:")[0]
-        path = self.write("u.yaml", head + """holders: [trainer]
-update: {receivers: [rollout]}
-faults:
-  - {kind: host, target: h1, action: kill, at_transfer: 30%}
-  - {kind: nic, target: h2.nic0, action: slow, factor: 25%, at: 1ms}
-  - {kind: coordinator, action: crash, at: 2ms, restart_after: 1s}
-policy: auto
-options: {blocks_per_eighth: 8}
-""")
-        summary = json.loads(self.run_it("simulate", path, "--json").stdout)
-        told = [failure["message"] for failure in summary["runs"][0]["failures"]]
-        self.assertEqual(told[:2], ["nic h2.nic0: no other fetch failed",
-                                    "coordinator: no other fetch failed"])
-        self.assertRegex(told[2], r"^host h1: stopped .*; no other fetch failed$")
-
     def test_a_workload_is_deterministic_by_seed(self):
         def figures(*arguments):
             done = self.run_it("simulate", self.workload(), "--json", "--policy", "auto",
