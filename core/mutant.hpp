@@ -1,4 +1,5 @@
-// Deliberate defects, one at a time, to see that the fuzzer finds them (tests/storm/storm_mutants.cpp).
+// Deliberate defects, one at a time, to see that the fuzzer finds them
+// (tests/storm/storm_mutants.cpp).
 //
 // A normal build has none: `mutated` is a constant, and nothing is left of the hooks. A build with
 // -DHOLDFAST_MUTANTS=ON (preset `mutants`) has all of them, and one is planted at a time.
