@@ -224,7 +224,8 @@ World make_world(std::uint64_t seed) {
   for (std::uint32_t job = 0; job < jobs; ++job) world.spaces.push_back(draw_space(dice, job));
   draw_times(dice, world);
   // A whole model takes from a few milliseconds to a second or two.
-  const std::uint64_t bytes = world.spaces[0]->bytes({0, 0}).count();
+  std::uint64_t bytes = 0;
+  for (const auto& space : world.spaces) bytes = std::max(bytes, space->bytes({0, 0}).count());
   const Time whole = dice.between(milliseconds(4), milliseconds(dice.chance(300) ? 2000 : 300));
   world.times.port = Rate(std::max<std::uint64_t>(
       1, bytes * 1000 / static_cast<std::uint64_t>(whole.picoseconds() / 1'000'000'000)));
