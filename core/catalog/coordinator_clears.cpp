@@ -120,6 +120,7 @@ void Coordinator::State::on(WorkerId worker, const AskLeave& message) {
   w.leaving = true;
   w.leave_call = message.call;
   w.leave_deadline = message.deadline;
+  w.leave_blocked_by.clear();
   for (Holder& holder : w.holders) {
     if (find(holder.version)->retention.copies != 0) judge_soon(holder.version);
   }
@@ -144,6 +145,7 @@ void Coordinator::State::continue_leave(WorkerId worker) {
       if (job.phase == ClearPhase::Draining) result.status = CallStatus::DrainTimeout;
       if (!job.blocked.empty()) result.reason = job.blocked;
     }
+    result.who = std::move(w.leave_blocked_by);
   }
   answer(worker, *w.leave_call, std::move(result));
   w.leave_call.reset();
@@ -209,7 +211,8 @@ void Coordinator::State::on(WorkerId worker, const ClearFailed& message) {
   result.status = CallStatus::DrainTimeout;
   result.version = message.version;
   result.who = message.readers;
-  drop_clear(worker, key);
+  // A leave calls off all its clears when it is answered, this one too.
+  if (job.reason != ClearReason::Leave) drop_clear(worker, key);
   switch (job.reason) {
     case ClearReason::Unpublish:  // immutable and hidden; the worker has answered its call
       break;
@@ -220,9 +223,13 @@ void Coordinator::State::on(WorkerId worker, const ClearFailed& message) {
       }
       finish_fetch(workers[worker.index()].card.group, result);
       break;
-    case ClearReason::Leave:
+    case ClearReason::Leave: {
+      Worker& w = workers[worker.index()];
+      w.leave_deadline = std::min(w.leave_deadline, now);
+      w.leave_blocked_by = message.readers;
       dirty_leaves.insert(worker);
       break;
+    }
     case ClearReason::Forget:
       break;
   }

@@ -80,6 +80,7 @@ struct Coordinator::State {
     std::set<PlanNumber> plans;                         // in which it reads
     std::optional<CallId> leave_call;
     Time leave_deadline;
+    std::vector<WorkerId> leave_blocked_by;      // readers that did not end in time
     std::shared_ptr<const WorkerReport> report;  // while rebuilding
     Incarnation reported = 0;
   };

@@ -405,6 +405,23 @@ TEST(Coordinator, InstalledWaitsForSoManyGroups) {
   EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::Ok);
 }
 
+TEST(Coordinator, WhoFailsToLeaveServesAgain) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  cluster.workers[6].clears = false;
+  cluster.say(WorkerId(6U), AskLeave{cluster.next_call(), cluster.now + seconds(5)});
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(view_of(cluster, kOne).hidden, std::vector{WorkerId(6U)});
+  cluster.say(WorkerId(6U), ClearFailed{kOne, {WorkerId(4U)}});
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.last_answer(WorkerId(6U)).status, CallStatus::DrainTimeout);
+  EXPECT_EQ(cluster.last_answer(WorkerId(6U)).who, std::vector{WorkerId(4U)});
+  EXPECT_EQ(cluster.heard<Unhide>(WorkerId(6U)).size(), 1U);
+  EXPECT_TRUE(view_of(cluster, kOne).hidden.empty());
+}
+
 TEST(Coordinator, LeavingIsNoDeath) {
   Small cluster;
   cluster.publish_all(kOne);
