@@ -6,7 +6,6 @@
 namespace holdfast {
 
 void Agent::State::start(const CallMade& made, const FetchCall& call) {
-  if (leaving) return finish(made.id, CallStatus::Stopped, "the worker leaves");
   if (!card.group.valid()) {
     return finish(made.id, CallStatus::GroupMismatch, "the worker is in no group");
   }
@@ -17,6 +16,7 @@ void Agent::State::start(const CallMade& made, const FetchCall& call) {
   // Every call counts, whatever comes of it: the other members count theirs. The coordinator ends
   // the numbers that it never heard of.
   ++last_n;
+  if (leaving) return finish(made.id, CallStatus::Stopped, "the worker leaves");
   if (fetch || busy) return finish(made.id, CallStatus::BufferBusy, "another call is open");
   Fetch opened;
   opened.id = made.id;
@@ -65,9 +65,11 @@ void Agent::State::on(const FetchDone& message) {
     decision.end = message.result;
   }
   // The call may be over, by its deadline here, while the group made it: it runs as one.
-  const bool latest =
-      message.generation == generation &&
-      (fetch ? fetch->n == message.n + 1 && decision.n <= message.n : message.n == last_n);
+  const bool known_later = decision.generation == generation && decision.n > message.n;
+  const bool latest = message.generation == generation && !known_later &&
+                      (!fetch || fetch->end || fetch->n > message.n);
+  // It may never have been called here: the calls of all members are counted alike from now on.
+  if (message.generation == generation) last_n = std::max(last_n, message.n);
   const bool ok = message.result.status == CallStatus::Ok;
   if (latest && ok) (void)run(message.result.version);
   const bool same = fetch && !fetch->end && fetch->generation == message.generation;
@@ -82,19 +84,22 @@ void Agent::State::on(const FetchDone& message) {
   }
 }
 
-// Another incarnation in the group: fetches count from 1, and nothing runs. A fetch that was asked
-// is answered by FetchDone; one that was not is asked in the new generation.
+// Another incarnation in the group: fetches count from 1, and nothing runs. The open fetch is of
+// the generation that is over, asked or not, and ends like everybody's, by FetchDone. Only who is
+// that other incarnation has made its call for the new one.
 void Agent::State::on(const GenerationIs& message) {
   enter_generation(message.generation);
 }
 
 void Agent::State::enter_generation(Generation to) {
+  const bool joins = counted_as != incarnation;
+  counted_as = incarnation;
   if (to <= generation) return;
   generation = to;
   last_n = 0;
   run_slot(std::nullopt);
   paused.reset();
-  if (fetch && !fetch->end && fetch->asked.epoch == 0) {
+  if (joins && fetch && !fetch->end) {
     fetch->n = ++last_n;
     fetch->generation = generation;
   }

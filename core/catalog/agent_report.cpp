@@ -34,8 +34,10 @@ WorkerReport Agent::State::report() const {
   report.epoch = epoch;
   report.lineage = lineage;
   report.generation = generation;
+  const bool open = fetch && !fetch->end && fetch->generation == generation;
+  report.over = open ? fetch->n - 1 : last_n;
   report.decision = decision;
-  if (fetch && !fetch->end && fetch->asked.epoch != 0) {
+  if (open && fetch->asked.epoch != 0) {
     report.fetch = OpenFetch{fetch->n, fetch->call, told(fetch->deadline)};
   }
   for (const Slot& slot : slots) {

@@ -251,7 +251,8 @@ struct Agent::State {
 
   // The group.
   Generation generation = 0;
-  std::uint64_t last_n = 0;  // of this generation: of the last call
+  Incarnation counted_as = 0;  // the last one that was told its generation
+  std::uint64_t last_n = 0;    // of this generation: of the last fetch that is known
   std::uint64_t lineage = 0;
   Decision decision;
   std::optional<Fetch> fetch;

@@ -79,6 +79,7 @@ void Coordinator::State::skip_to(GroupId id, std::uint64_t n) {
   group.last.result = result;
   group.last.finished = true;
   group.last.end = std::move(result);
+  tell_group(group, FetchDone{group.last.n, group.generation, group.last.end});
 }
 
 CallResult Coordinator::State::choose(const Group& group) const {

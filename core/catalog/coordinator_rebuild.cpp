@@ -195,10 +195,25 @@ void Coordinator::State::rebuild_groups() {
     }
     if (all_run) group.runs = runs;
     resume_fetch(id);
+    skip_what_is_over(id);
     if (missing.empty() || !known) continue;
     std::erase_if(missing, [](WorkerId worker) { return !worker.valid(); });
     break_group(id, missing.empty() ? WorkerId() : missing.front());
   }
+}
+
+// Fetches that ended at some member by themselves, and that no coordinator heard of: each member
+// may have counted others.
+void Coordinator::State::skip_what_is_over(GroupId id) {
+  const Group& group = groups[id.index()];
+  if (group.phase != Phase::Idle) return;
+  std::uint64_t over = 0;
+  for (const WorkerId member : group.members) {
+    if (!member.valid() || !alive(member)) continue;
+    const WorkerReport& report = *workers[member.index()].report;
+    if (report.generation == group.generation) over = std::max(over, report.over);
+  }
+  skip_to(id, over + 1);
 }
 
 // The last decision stands; a fetch that it opened goes on where its members are.

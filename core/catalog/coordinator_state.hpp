@@ -366,6 +366,7 @@ struct Coordinator::State {
   void rebuild_grants(const std::vector<WorkerId>& reported);
   void rebuild_groups();
   void resume_fetch(GroupId id);
+  void skip_what_is_over(GroupId id);
 
   const Topology& topology;
   FaultDomains domains;

@@ -153,6 +153,8 @@ struct WorkerReport {
   Epoch epoch = 0;            // largest known
   std::uint64_t lineage = 0;  // largest that LineageCall answered
   Generation generation = 0;
+  std::uint64_t over =
+      0;              // how many fetches of that generation are over for it, however they ended
   Decision decision;  // the last one of its group
   std::optional<OpenFetch> fetch;
   std::vector<Holding> holdings;
@@ -288,8 +290,9 @@ struct Answer {
 struct Decided {
   Decision decision;
 };
-// The fetch is over for the whole group. Also the answer to an AskFetch of an older generation
-// (GroupBroken), which may come after GenerationIs.
+// The fetch is over for the whole group, so also for a member that had not called it yet: its next
+// call is a later one, and no member lags for ever. Also the answer to an AskFetch of an older
+// generation (GroupBroken), which may come after GenerationIs.
 struct FetchDone {
   std::uint64_t n = 0;
   Generation generation = 0;

@@ -227,6 +227,7 @@ class Decoder {
     report.epoch = v.epoch();
     report.lineage = v.lineage();
     report.generation = v.generation();
+    report.over = v.over();
     report.decision = get(v.decision());
     if (v.has_fetch()) {
       report.fetch = OpenFetch{v.fetch().n(), get(v.fetch().call()), until(v.fetch().deadline())};

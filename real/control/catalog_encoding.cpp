@@ -169,6 +169,7 @@ class Encoder {
     out.set_epoch(v.epoch);
     out.set_lineage(v.lineage);
     out.set_generation(v.generation);
+    out.set_over(v.over);
     put(v.decision, *out.mutable_decision());
     if (v.fetch) {
       out.mutable_fetch()->set_n(v.fetch->n);

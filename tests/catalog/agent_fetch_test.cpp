@@ -87,6 +87,49 @@ TEST(AgentFetch, AGenerationEnds) {
   EXPECT_EQ(early.heard<AskFetch>()[0].n, 1U);
 }
 
+// Else it and the others would count differently until the next death.
+TEST(AgentFetch, WhatWasNotAskedEndsWithItsGenerationToo) {
+  AgentBench bench;
+  bench.start();
+  bench.step(FromCoordinator{UnknownSession{0, 1}});
+  const CallId id = bench.call(FetchCall{});
+  bench.welcome(2, 2);
+  ASSERT_EQ(bench.heard<AskFetch>().size(), 1U);
+  EXPECT_EQ(bench.heard<AskFetch>()[0].generation, 1U);
+  bench.say(FetchDone{1, 1, with(CallStatus::GroupBroken)});
+  EXPECT_EQ(bench.status(id), CallStatus::GroupBroken);
+  bench.call(FetchCall{});
+  EXPECT_EQ(bench.heard<AskFetch>().back().generation, 2U);
+  EXPECT_EQ(bench.heard<AskFetch>().back().n, 1U);
+}
+
+TEST(AgentFetch, CountsWhatEndedWithoutIt) {
+  AgentBench bench;
+  bench.start();
+  bench.say(FetchDone{2, 1, with(CallStatus::DeadlineExceeded)});
+  EXPECT_EQ(bench.agent.report().over, 2U);
+  bench.call(FetchCall{});
+  EXPECT_EQ(bench.heard<AskFetch>().back().n, 3U);
+  EXPECT_EQ(bench.agent.report().over, 2U);
+}
+
+// Its own calls ended by themselves; the coordinator takes the version for what the group runs.
+TEST(AgentFetch, RunsWhatTheGroupMadeHoweverManyCallsLater) {
+  AgentBench bench;
+  bench.start();
+  bench.fetching(bench_transfer(1, kOne));
+  bench.blocks(1, 0, kBlocks);
+  bench.step(TransferFilled{1});
+  bench.step(TransferIdle{1});
+  bench.pass(seconds(10));
+  bench.call(FetchCall{}, seconds(1));
+  bench.pass(seconds(1));
+  bench.call(FetchCall{});
+  EXPECT_EQ(bench.heard<AskFetch>().back().n, 3U);
+  bench.say(FetchDone{1, 1, with(CallStatus::Ok, kOne)});
+  EXPECT_EQ(bench.agent.runs(), kOne);
+}
+
 TEST(AgentFetch, ADeathInTheGroupStopsWhatRuns) {
   AgentBench bench;
   bench.start();

@@ -130,6 +130,28 @@ TEST(Coordinator, WhoIsMissingIsNamedAtTheDeadline) {
   EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->who, std::vector{WorkerId(6U)});
 }
 
+TEST(Coordinator, WhatIsOverForOneIsOverForAll) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.say(WorkerId(4U), AskFetch{3, 1, {}, cluster.now + seconds(10)});
+  cluster.run_for(milliseconds(100));
+  ASSERT_EQ(cluster.heard<FetchDone>(WorkerId(6U)).size(), 1U);
+  EXPECT_EQ(cluster.heard<FetchDone>(WorkerId(6U))[0].n, 2U);
+  cluster.say(WorkerId(6U), AskFetch{3, 1, {}, cluster.now + seconds(10)});
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(6U))->status, CallStatus::Ok);
+
+  for (const std::uint32_t w : {4U, 6U}) {
+    cluster.workers[w].decision.finished = true;
+    cluster.workers[w].decision.end = *cluster.fetch_end(WorkerId(w));
+  }
+  cluster.workers[4].over = 5;  // of which no coordinator heard
+  cluster.restart_coordinator();
+  cluster.beat_for(seconds(3));
+  EXPECT_EQ(cluster.heard<FetchDone>(WorkerId(6U)).back().n, 5U);
+  EXPECT_EQ(cluster.workers[6].generation, 1U);
+}
+
 TEST(Coordinator, InPlaceClearsTheOldVersionOnAllShardsFirst) {
   Small cluster;
   cluster.publish_all(kOne);

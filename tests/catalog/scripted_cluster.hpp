@@ -26,6 +26,7 @@ struct ScriptedWorker {
   Epoch epoch = 0;
   bool up = true;
   Generation generation = 0;
+  std::uint64_t over = 0;
   std::unique_ptr<Session<WorkerMessage, CoordinatorMessage>> session;
   std::map<Version, Holding> holdings;
   std::vector<ReadGrant> grants;
@@ -88,6 +89,7 @@ class ScriptedCluster {
     report->card = w.card;
     report->epoch = w.epoch;
     report->generation = w.generation;
+    report->over = w.over;
     report->decision = w.decision;
     for (const auto& [version, holding] : w.holdings) report->holdings.push_back(holding);
     report->grants = w.grants;

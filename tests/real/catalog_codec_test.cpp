@@ -287,6 +287,7 @@ TEST(CatalogCodec, CarriesAReport) {
   report->epoch = 9;
   report->lineage = 10;
   report->generation = 11;
+  report->over = 13;
   report->decision = {1, 11, {}, result(), true, result()};
   report->fetch = OpenFetch{2, {}, kDeadline};
   Holding holding;
@@ -313,6 +314,7 @@ TEST(CatalogCodec, CarriesAReport) {
   EXPECT_EQ(hello.report->epoch, 9U);
   EXPECT_EQ(hello.report->lineage, 10U);
   EXPECT_EQ(hello.report->generation, 11U);
+  EXPECT_EQ(hello.report->over, 13U);
   EXPECT_EQ(hello.report->decision.end, result());
   EXPECT_EQ(hello.report->fetch->deadline, kThen);
   ASSERT_EQ(hello.report->holdings.size(), 1U);
