@@ -304,6 +304,7 @@ void Coordinator::State::finish_fetch(GroupId id, const CallResult& result) {
     tell_group(group, Decided{group.last});
   }
   tell_group(group, FetchDone{group.last.n, group.last.generation, result});
+  if (group.over > group.last.n) skip_to(id, group.over + 1);
   if (!ok) return;
   for (auto& [key, version] : versions) {
     if (key.first == group.space && !version.installed_waits.empty()) answer_installed(key);

@@ -205,15 +205,14 @@ void Coordinator::State::rebuild_groups() {
 // Fetches that ended at some member by themselves, and that no coordinator heard of: each member
 // may have counted others.
 void Coordinator::State::skip_what_is_over(GroupId id) {
-  const Group& group = groups[id.index()];
-  if (group.phase != Phase::Idle) return;
-  std::uint64_t over = 0;
+  Group& group = groups[id.index()];
   for (const WorkerId member : group.members) {
     if (!member.valid() || !alive(member)) continue;
     const WorkerReport& report = *workers[member.index()].report;
-    if (report.generation == group.generation) over = std::max(over, report.over);
+    if (report.generation == group.generation) group.over = std::max(group.over, report.over);
   }
-  skip_to(id, over + 1);
+  // A fetch that is resumed comes first: the group may make it yet.
+  if (group.phase == Phase::Idle) skip_to(id, group.over + 1);
 }
 
 // The last decision stands; a fetch that it opened goes on where its members are.

@@ -97,6 +97,7 @@ struct Coordinator::State {
     // The open fetch, beside `last`: Collecting is about fetch last.n + 1.
     FetchCall call;
     std::vector<bool> asked;  // by rank
+    std::uint64_t over = 0;   // fetches that ended at some member, after a rebuild
     Time deadline = Time::never();
     std::set<WorkerId> stopped;        // do not run anything else than the decided version
     std::set<WorkerId> asked_to_stop;  // that they tell

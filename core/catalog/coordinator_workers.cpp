@@ -226,6 +226,7 @@ void Coordinator::State::bury(WorkerId worker) {
 void Coordinator::State::break_group(GroupId id, WorkerId by) {
   Group& group = groups[id.index()];
   group.broken_by = {by};
+  group.over = 0;
   if (group.phase != Phase::Idle) {
     CallResult result;
     result.status = CallStatus::GroupBroken;
