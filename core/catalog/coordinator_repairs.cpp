@@ -21,7 +21,6 @@ void Coordinator::State::on(WorkerId worker, const Switched& message) {
   if (edge.alternate_path != Path{}) edge.path = edge.alternate_path;
   edge.parent_has_all = edge.alternate_has_all;
   reader->second.edges[message.stripe] = edge;
-  if (message.cause == FailureKind::DigestMismatch) return;
   if (transfer.lost.contains(message.to)) dirty_transfers.insert(message.plan);
 }
 
