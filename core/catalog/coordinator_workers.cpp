@@ -57,8 +57,14 @@ void Coordinator::State::on(WorkerId worker, const Hello& hello) {
     const Generation reported = hello.report->generation;
     const bool higher = reported > group.generation;
     if (higher) group.generation = reported;
-    if (higher || (reported != group.generation &&
-                   (was_there || group.last.n > 0 || group.phase != Phase::Idle))) {
+    // Nor does this coordinator know what one decided from whom it had no report.
+    const Decision& decision = hello.report->decision;
+    const bool knows_more = reported == group.generation &&
+                            (hello.report->over > group.last.n ||
+                             (decision.generation == reported && decision.n > group.last.n));
+    if (higher || knows_more ||
+        (reported != group.generation &&
+         (was_there || group.last.n > 0 || group.phase != Phase::Idle))) {
       break_group(w.card.group, worker);
     }
   }
