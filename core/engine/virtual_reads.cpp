@@ -91,8 +91,8 @@ ReadStatus VirtualNetwork::State::admit(const Read& read) const {
 void VirtualNetwork::State::request_arrived(std::uint32_t slot) {
   const std::uint32_t number = reads[slot].peer;
   Peer& peer = peers[number];
-  Worker& source = workers[peer.remote.index()];
   if (!same_life(peer) || is_cut(peer.owner, peer.remote)) return;
+  Worker& source = workers[peer.remote.index()];
   if (const ReadStatus status = admit(reads[slot]); status != ReadStatus::Ok) {
     return deny(slot, status);
   }

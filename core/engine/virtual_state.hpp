@@ -170,6 +170,7 @@ struct VirtualNetwork::State {
   }
   // The life to which the peer was opened is still the remote's.
   [[nodiscard]] bool same_life(const virtual_network::Peer& peer) const {
+    if (peer.remote.index() >= workers.size()) return false;  // whoever that is, it is not here
     const virtual_network::Worker& remote = workers[peer.remote.index()];
     return remote.alive && remote.life == peer.remote_life;
   }

@@ -184,6 +184,23 @@ class Decoder {
     }
     return plan;
   }
+  // What the tables rely on: workers and ports that are there. (They check stripes themselves.)
+  void check_ids(const Plan& plan, const Demand& demand) const {
+    const std::size_t nodes = router_->topology().nodes().size();
+    const auto worker = [&](WorkerId id) { return id.index() < demand.workers.size(); };
+    const auto port = [&](NodeId id) { return !id.valid() || id.index() < nodes; };
+    for (const Stripe& stripe : plan.stripes) {
+      for (const Edge& edge : stripe.edges) {
+        if (!worker(edge.child) || !worker(edge.parent) ||
+            (edge.alternate.valid() && !worker(edge.alternate))) {
+          bad("an edge names a worker that the demand does not have");
+        }
+        if (!port(edge.path.source_port) || !port(edge.path.destination_port)) {
+          bad("a path names a port that the topology does not have");
+        }
+      }
+    }
+  }
   TransferRef get(const wire::Transfer& v) {
     if (!v.has_body()) {
       const auto known = received_.find(v.id());
@@ -200,6 +217,7 @@ class Decoder {
     transfer->retention = get(v.body().retention());
     auto demand = std::make_shared<const Demand>(get(v.body().demand()));
     auto plan = std::make_shared<const Plan>(get(v.body().plan()));
+    check_ids(*plan, *demand);
     try {
       validate(*demand, router_->topology());
       transfer->tables = std::make_shared<const UpdateTables>(
