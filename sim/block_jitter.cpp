@@ -2,18 +2,16 @@
 
 #include <algorithm>
 
+#include "core/mix.hpp"
+
 namespace holdfast::sim {
 namespace {
 
 __extension__ using Wide = __int128;
 
-// The finaliser of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
-// generators", OOPSLA 2014) over a running value: every input bit reaches every output bit.
+// Over a running value: every bit of either reaches every bit of the result.
 std::uint64_t mixed(std::uint64_t state, std::uint64_t value) {
-  std::uint64_t z = (state ^ value) + 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
+  return holdfast::mixed((state ^ value) + kGolden);
 }
 
 }  // namespace

@@ -105,12 +105,8 @@ void ProtocolService::State::step_coordinator(const CoordinatorEvent& event) {
 void ProtocolService::State::carry_out(const CoordinatorCommand& command) {
   if (const auto* send = std::get_if<SendToWorker>(&command)) {
     send_down(send->worker, send->frame);
-  } else if (const auto* plan = std::get_if<MakePlan>(&command)) {
-    make_plan(*plan);
-  } else if (const auto* repair = std::get_if<MakeRepair>(&command)) {
-    make_repair(*repair);
-  } else if (const auto* joining = std::get_if<MakeJoin>(&command)) {
-    make_join(*joining);
+  } else {
+    ask_planner(command);
   }
 }
 
@@ -130,52 +126,27 @@ void ProtocolService::State::arm() {
   });
 }
 
-// The plan itself takes no time here: it is made when it is due.
-void ProtocolService::State::make_plan(const MakePlan& request) {
+// The answer itself takes no time here: it is made when it is due.
+void ProtocolService::State::ask_planner(const CoordinatorCommand& question) {
   const Time at = network->now() + options.planning_time;
-  network->call_at(at, [this, request, life = coordinator_life] {
+  network->call_at(at, [this, question, life = coordinator_life] {
     if (life != coordinator_life) return;
-    ++traffic.plans;
-    const PlanMade made =
+    const auto answer =
         options.sources == Sources::Anyone
-            ? answer_plan(router, request, options.policy, options.plan)
-            : answer_plan_from(router, request, [this](WorkerId source, WorkerId reader) {
+            ? answer_question(router, question, options.policy, options.plan)
+            : answer_question_from(router, question, [this](WorkerId source, WorkerId reader) {
                 return may_read(source, reader);
               });
-    notify([demand = request.demand, plan = made.plan, problem = made.problem](
-               ServiceObserver& to) { to.planned(*demand, plan.get(), problem); });
-    step_coordinator(made);
-    settle();
-  });
-}
-
-void ProtocolService::State::make_repair(const MakeRepair& request) {
-  const Time at = network->now() + options.planning_time;
-  network->call_at(at, [this, request, life = coordinator_life] {
-    if (life != coordinator_life) return;
-    ++traffic.repairs;
-    step_coordinator(options.sources == Sources::Anyone ? answer_repair(router, request)
-                                                        : answer_repair_with_nothing(request));
-    settle();
-  });
-}
-
-// Where nothing is relayed, whoever comes late is planned like everybody else.
-void ProtocolService::State::make_join(const MakeJoin& request) {
-  const Time at = network->now() + options.planning_time;
-  network->call_at(at, [this, request, life = coordinator_life] {
-    if (life != coordinator_life) return;
-    ++traffic.repairs;
-    if (options.sources == Sources::Anyone) {
-      step_coordinator(answer_join(router, request));
+    if (!answer) return;
+    if (const auto* asked = std::get_if<MakePlan>(&question)) {
+      ++traffic.plans;
+      const auto& made = std::get<PlanMade>(*answer);
+      notify([demand = asked->demand, plan = made.plan, problem = made.problem](
+                 ServiceObserver& to) { to.planned(*demand, plan.get(), problem); });
     } else {
-      RepairMade made;
-      made.id = request.id;
-      made.request = request.request;
-      made.demand = request.demand;
-      for (const Joiner& joiner : request.joiners) made.unmended.push_back(joiner.worker);
-      step_coordinator(made);
+      ++traffic.repairs;
     }
+    step_coordinator(*answer);
     settle();
   });
 }

@@ -71,9 +71,7 @@ struct ProtocolService::State {
   void send_down(WorkerId worker, const ToWorker& frame);
   void step_coordinator(const CoordinatorEvent& event);
   void carry_out(const CoordinatorCommand& command);
-  void make_plan(const MakePlan& request);
-  void make_repair(const MakeRepair& request);
-  void make_join(const MakeJoin& request);
+  void ask_planner(const CoordinatorCommand& question);
   void arm();
   void listen(WorkerId worker, const ToCoordinator& frame);
   void look_for_expiry();

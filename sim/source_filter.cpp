@@ -29,8 +29,6 @@ std::optional<std::string> narrow(Demand& demand, const MayRead& may_read) {
   return std::nullopt;
 }
 
-}  // namespace
-
 PlanMade answer_plan_from(const Router& router, const MakePlan& request, const MayRead& may_read) {
   PlanMade made;
   made.id = request.id;
@@ -46,34 +44,68 @@ PlanMade answer_plan_from(const Router& router, const MakePlan& request, const M
     }
     made.plan = std::make_shared<const Plan>(std::move(plan));
     made.tables = std::make_shared<const UpdateTables>(
-        demand, *made.plan, &router, *request.digests, static_cast<std::uint32_t>(request.id));
+        demand, *made.plan, &router, *request.digests, transfer_number(request.id));
   } catch (const Error& error) {
     made.plan.reset();
+    made.tables.reset();
     made.problem = error.message();
   }
   return made;
 }
 
-RepairMade answer_repair_with_nothing(const MakeRepair& request) {
+// Of a repair or join that places nobody.
+template <class Request>
+RepairMade unanswered(const Request& request, std::vector<WorkerId> unmended) {
   RepairMade made;
   made.id = request.id;
   made.request = request.request;
-  const auto is_lost = [&](WorkerId worker) {
-    return std::find(request.lost.begin(), request.lost.end(), worker) != request.lost.end();
+  std::sort(unmended.begin(), unmended.end());
+  unmended.erase(std::unique(unmended.begin(), unmended.end()), unmended.end());
+  made.unmended = std::move(unmended);
+  return made;
+}
+
+RepairMade answer_repair_with_nothing(const MakeRepair& request) {
+  const RepairTask& task = request.task;
+  const auto in = [](const std::vector<WorkerId>& list, WorkerId worker) {
+    return std::binary_search(list.begin(), list.end(), worker);
   };
-  for (const Orphan& orphan : request.orphans) made.unmended.push_back(orphan.child);
+  std::vector<WorkerId> unmended;
+  for (const LostEdge& orphan : task.orphans) unmended.push_back(orphan.child);
   for (const Stripe& stripe : request.plan->stripes) {
     for (const Edge& edge : stripe.edges) {
-      if (is_lost(edge.parent)) made.unmended.push_back(edge.child);
+      if (in(task.lost, edge.parent)) unmended.push_back(edge.child);
     }
   }
-  std::sort(made.unmended.begin(), made.unmended.end());
-  made.unmended.erase(std::unique(made.unmended.begin(), made.unmended.end()), made.unmended.end());
-  std::erase_if(made.unmended, [&](WorkerId worker) {
-    return is_lost(worker) || std::find(request.readers.begin(), request.readers.end(), worker) ==
-                                  request.readers.end();
+  std::erase_if(unmended, [&](WorkerId worker) {
+    return in(task.lost, worker) || !in(task.readers, worker);
   });
+  return unanswered(request, std::move(unmended));
+}
+
+RepairMade answer_join_with_nothing(const MakeJoin& request) {
+  std::vector<WorkerId> unmended;
+  for (const Joiner& joiner : request.task.joiners) unmended.push_back(joiner.worker);
+  RepairMade made = unanswered(request, std::move(unmended));
+  made.demand = request.demand;
   return made;
+}
+
+}  // namespace
+
+std::optional<CoordinatorEvent> answer_question_from(const Router& router,
+                                                     const CoordinatorCommand& command,
+                                                     const MayRead& may_read) {
+  if (const auto* plan = std::get_if<MakePlan>(&command)) {
+    return answer_plan_from(router, *plan, may_read);
+  }
+  if (const auto* mending = std::get_if<MakeRepair>(&command)) {
+    return answer_repair_with_nothing(*mending);
+  }
+  if (const auto* joining = std::get_if<MakeJoin>(&command)) {
+    return answer_join_with_nothing(*joining);
+  }
+  return std::nullopt;
 }
 
 }  // namespace holdfast::sim

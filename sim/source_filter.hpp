@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "core/catalog/planning.hpp"
 
@@ -10,12 +11,11 @@ namespace holdfast::sim {
 // May `reader` be given blocks of `source`?
 using MayRead = std::function<bool(WorkerId source, WorkerId reader)>;
 
-// As answer_plan with a star, but each receiver reads from holders that it may read from alone,
+// As answer_question with a star, but each receiver reads from holders that it may read from alone,
 // and edges have no alternates. A plan that leaves a receiver without any source is none: `problem`
-// names the receiver. Never throws. O(sum of receivers x holders of a class).
-[[nodiscard]] PlanMade answer_plan_from(const Router& router, const MakePlan& request,
-                                        const MayRead& may_read);
-// Nobody turns to another reader: whoever lost its source is planned for anew.
-[[nodiscard]] RepairMade answer_repair_with_nothing(const MakeRepair& request);
+// names the receiver. Nobody turns to another reader: whoever lost its source, or comes late, is
+// planned for anew. Never throws. O(sum of receivers x holders of a class).
+[[nodiscard]] std::optional<CoordinatorEvent> answer_question_from(
+    const Router& router, const CoordinatorCommand& command, const MayRead& may_read);
 
 }  // namespace holdfast::sim

@@ -1,7 +1,7 @@
 // The catalog: who holds which version, who may read from whom, what is decided for whom. A passive
 // state machine: events in, commands out, virtual time only. It never plans inside a step: it asks
-// (MakePlan, MakeRepair) and goes on when the answer comes; what joined or died meanwhile is mended
-// by a repair of the plan.
+// (MakePlan, MakeRepair, MakeJoin) and goes on when the answer comes; what joined or died meanwhile
+// is mended by a repair of the plan.
 //
 // Its state is soft. A new coordinator starts Rebuilding: for `rebuild_time` it only listens to
 // Hellos, then takes the epoch after the largest that was reported and goes on from what the
@@ -31,7 +31,8 @@
 
 #include "core/catalog/frames.hpp"
 #include "core/plan/holdings.hpp"
-#include "core/plan/plan_delta.hpp"
+#include "core/plan/join.hpp"
+#include "core/plan/repair.hpp"
 #include "core/topology/topology.hpp"
 
 namespace holdfast {
@@ -84,12 +85,6 @@ struct MakePlan {
   std::shared_ptr<const Demand> demand;
   std::shared_ptr<const std::vector<std::uint64_t>> digests;  // of all blocks
 };
-// A child that cannot read a stripe from whom it was to.
-struct Orphan {
-  WorkerId child;
-  StripeId stripe;
-  WorkerId from;
-};
 // Orphans, and the children of the lost, get new parents; nobody else is moved.
 struct MakeRepair {
   PlanNumber id = 0;
@@ -97,12 +92,7 @@ struct MakeRepair {
   std::shared_ptr<const Demand> demand;
   std::shared_ptr<const Plan> plan;  // as it is carried out now
   std::shared_ptr<const UpdateTables> tables;
-  std::vector<WorkerId> lost;      // no parents any more, nor children
-  std::vector<WorkerId> closed;    // take no new children
-  std::vector<WorkerId> complete;  // have everything of their shard
-  std::vector<WorkerId> readers;   // still receive
-  std::vector<Orphan> orphans;
-  std::vector<WorkerId> slow;  // half of their readers move, as far as there is somewhere to go
+  RepairTask task;
 };
 // Late receivers of what a plan carries anyway are attached where room is left; nobody is moved.
 struct MakeJoin {
@@ -111,9 +101,7 @@ struct MakeJoin {
   std::shared_ptr<const Demand> demand;
   std::shared_ptr<const Plan> plan;  // as it is carried out now
   std::shared_ptr<const UpdateTables> tables;
-  std::vector<Joiner> joiners;
-  std::vector<WorkerId> closed;     // take no new children
-  std::vector<WorkerId> receiving;  // are not complete yet
+  JoinTask task;
   std::shared_ptr<const Holdings> verified;
 };
 using CoordinatorCommand = std::variant<SendToWorker, MakePlan, MakeRepair, MakeJoin>;

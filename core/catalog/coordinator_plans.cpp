@@ -104,7 +104,7 @@ bool Coordinator::State::join_running(VersionKey key, const std::map<WorkerId, B
     request.demand = std::move(demand);
     request.plan = live_plan(transfer);
     request.tables = transfer.ref->tables;
-    request.joiners = *joiners;
+    request.task.joiners = *joiners;
     std::set<WorkerId> closed = transfer.lost;
     auto verified = std::make_shared<Holdings>();
     for (const WorkerId holder : find(key)->holders) {
@@ -114,8 +114,10 @@ bool Coordinator::State::join_running(VersionKey key, const std::map<WorkerId, B
         verified->add(holder, span);
       }
     }
-    request.closed.assign(closed.begin(), closed.end());
-    for (const auto& [worker, reader] : transfer.readers) request.receiving.push_back(worker);
+    request.task.closed.assign(closed.begin(), closed.end());
+    for (const auto& [worker, reader] : transfer.readers) {
+      request.task.receiving.push_back(worker);
+    }
     request.verified = std::move(verified);
     for (const auto& [worker, blocks] : wants) {
       transfer.wanted.insert(worker);
@@ -180,15 +182,12 @@ void Coordinator::State::admit_joiners(Transfer& transfer, const RepairMade& mad
       // No room: planned on its own.
       transfer.takes_joiners = false;
       w.plans.erase(made.id);
-      Group& group = groups[w.card.group.index()];
-      if (group.phase == Phase::Filling) group.phase = Phase::Waiting;
-      dirty_groups.insert(w.card.group);
+      wait_again(worker);
       continue;
     }
     Reader reader;
     reader.incarnation = w.incarnation;
     transfer.readers.emplace(worker, std::move(reader));
-    transfer.joined.insert(worker);
     add_holder(worker, transfer.version, w.card.shard);
     ref->shards[worker.index()] = w.card.shard;
     if (!ref->addresses.empty()) ref->addresses[worker.index()] = w.card.address;
@@ -283,7 +282,7 @@ void Coordinator::State::begin_plan(PlanNumber id, Transfer& transfer, const Pla
     for (const Worker& w : workers) ref->addresses.push_back(w.card.address);
   }
   transfer.plan = made.plan;
-  transfer.ref = std::move(ref);
+  transfer.first = transfer.ref = std::move(ref);
   const std::set<WorkerId> wanted = std::exchange(transfer.wanted, {});
   for (const WorkerId worker : wanted) {
     Worker& w = workers[worker.index()];
@@ -293,7 +292,7 @@ void Coordinator::State::begin_plan(PlanNumber id, Transfer& transfer, const Pla
     transfer.readers.emplace(worker, std::move(reader));
     add_holder(worker, key, w.card.shard);
   }
-  std::map<WorkerId, std::map<WorkerId, GrantedReader>> asked;
+  GrantRequests asked;
   std::set<WorkerId> sources;
   const auto ask = [&](WorkerId source, WorkerId child) {
     sources.insert(source);
@@ -306,11 +305,7 @@ void Coordinator::State::begin_plan(PlanNumber id, Transfer& transfer, const Pla
       if (edge.alternate.valid()) ask(edge.alternate, edge.child);
     }
   }
-  std::map<WorkerId, std::vector<GrantedReader>> by_source;
-  for (auto& [source, readers] : asked) {
-    for (auto& [reader, granted] : readers) by_source[source].push_back(std::move(granted));
-  }
-  ask_grants(id, transfer, by_source);
+  ask_grants(id, transfer, asked);
   // What died or was hidden while the plan was made.
   for (const WorkerId source : sources) {
     const Holder* holder = holder_of(source, key);
@@ -324,26 +319,26 @@ void Coordinator::State::begin_plan(PlanNumber id, Transfer& transfer, const Pla
   for (const WorkerId worker : wanted) start_if_granted(id, transfer, worker);
 }
 
-void Coordinator::State::ask_grants(
-    PlanNumber id, Transfer& transfer,
-    const std::map<WorkerId, std::vector<GrantedReader>>& by_source) {
-  for (const auto& [source, readers] : by_source) {
+void Coordinator::State::ask_grants(PlanNumber id, Transfer& transfer, const GrantRequests& asked) {
+  for (const auto& [source, readers] : asked) {
     if (!alive(source)) {
       transfer.lost.insert(source);
       dirty_transfers.insert(id);
       continue;
     }
     Worker& w = workers[source.index()];
-    for (const GrantedReader& reader : readers) {
-      transfer.readers[reader.reader].awaited.insert(source);
-      Grant& grant = w.readers[{reader.reader, id}];
+    GrantReads message{transfer.ref, {}};
+    for (const auto& [reader, granted] : readers) {
+      transfer.readers[reader].awaited.insert(source);
+      Grant& grant = w.readers[{reader, id}];
       if (grant.incarnation == 0) ++grants;
-      grant.incarnation = reader.incarnation;
+      grant.incarnation = granted.incarnation;
       grant.state = GrantState::Asked;
       grant.version = transfer.version.second;
-      workers[reader.reader.index()].sources.insert({id, source});
+      workers[reader.index()].sources.insert({id, source});
+      message.readers.push_back(granted);
     }
-    send(source, GrantReads{transfer.ref, readers});
+    send(source, std::move(message));
   }
 }
 
@@ -356,13 +351,14 @@ void Coordinator::State::replan(PlanNumber id, const std::set<WorkerId>& readers
     if (reader == found->second.readers.end()) continue;
     const bool begun = reader->second.phase == ReaderPhase::Begun;
     stop_reader(id, worker);
-    const WorkerCard& card = workers[worker.index()].card;
-    if (begun || card.host_memory) continue;
-    Group& group = groups[card.group.index()];
-    if (group.phase != Phase::Filling) continue;
-    group.phase = Phase::Waiting;
-    dirty_groups.insert(card.group);
+    if (!begun && !workers[worker.index()].card.host_memory) wait_again(worker);
   }
+}
+
+void Coordinator::State::wait_again(WorkerId member) {
+  const GroupId id = workers[member.index()].card.group;
+  if (groups[id.index()].phase == Phase::Filling) groups[id.index()].phase = Phase::Waiting;
+  dirty_groups.insert(id);
 }
 
 void Coordinator::State::plan_overdue(PlanNumber id) {
@@ -379,11 +375,7 @@ void Coordinator::State::plan_overdue(PlanNumber id) {
   const std::set<WorkerId> joiners = std::exchange(transfer.wanted, {});
   for (const WorkerId worker : joiners) {
     workers[worker.index()].plans.erase(id);
-    const GroupId group = workers[worker.index()].card.group;
-    if (groups[group.index()].phase == Phase::Filling) {
-      groups[group.index()].phase = Phase::Waiting;
-    }
-    dirty_groups.insert(group);
+    wait_again(worker);
   }
 }
 

@@ -72,20 +72,48 @@ void Coordinator::State::rebuild_generations(const std::vector<WorkerId>& report
   }
 }
 
+// A transfer whose ids are those of this coordinator's workers and of the reporter's model.
+bool Coordinator::State::fits(const OpenTransfer& open, WorkerId worker) const {
+  const TransferRef& ref = open.transfer;
+  if (!ref || !ref->demand || !ref->plan || !ref->tables) return false;
+  if (ref->space != workers[worker.index()].card.space) return false;
+  const auto is_worker = [&](WorkerId id) { return id.index() < workers.size(); };
+  const std::size_t stripes = ref->plan->stripes.size();
+  if (ref->demand->workers.size() != workers.size() || ref->tables->stripes() != stripes ||
+      ref->demand->block_bytes.size() != space(ref->space).blocks() ||
+      ref->shards.size() != workers.size()) {
+    return false;
+  }
+  for (const BlockClass& c : ref->demand->classes) {
+    for (const auto* list : {&c.holders, &c.receivers}) {
+      if (!std::all_of(list->begin(), list->end(), is_worker)) return false;
+    }
+  }
+  for (const Stripe& stripe : ref->plan->stripes) {
+    for (const Edge& edge : stripe.edges) {
+      if (!is_worker(edge.parent) || !is_worker(edge.child)) return false;
+    }
+  }
+  return std::all_of(open.edges.begin(), open.edges.end(), [&](const LiveEdge& edge) {
+    return edge.stripe.index() < stripes && edge.child == worker && is_worker(edge.parent) &&
+           (!edge.alternate.valid() || is_worker(edge.alternate));
+  });
+}
+
 // Plans that are being carried out go on, with the edges that their readers have now.
 void Coordinator::State::rebuild_transfers(const std::vector<WorkerId>& reported) {
   for (const WorkerId worker : reported) {
     Worker& w = workers[worker.index()];
     for (const OpenTransfer& open : w.report->transfers) {
+      if (!fits(open, worker)) continue;
       const TransferRef& ref = open.transfer;
       const VersionKey key{ref->space, ref->version};
       if (find(key) == nullptr || holder_of(worker, key) == nullptr) continue;
       Transfer& transfer = transfers[ref->id];
       if (!transfer.ref) {
         transfer.version = key;
-        transfer.demand = ref->demand;
         transfer.plan = ref->plan;
-        transfer.ref = ref;
+        transfer.first = transfer.ref = ref;
         VersionState& version = *find(key);
         for (std::uint32_t b = 0; b < space(key.first).blocks(); ++b) {
           if (version.digest_known[b] || ref->root == Hash128{}) continue;
@@ -97,6 +125,10 @@ void Coordinator::State::rebuild_transfers(const std::vector<WorkerId>& reported
         version.published = true;
         if (version.retention.copies == 0) version.retention = ref->retention;
       }
+      // Each join made another revision of it.
+      if (ref->revision > transfer.ref->revision) transfer.ref = ref;
+      if (ref->revision < transfer.first->revision) transfer.first = ref;
+      transfer.demand = transfer.ref->demand;
       Reader reader;
       reader.incarnation = w.incarnation;
       reader.offload = w.card.host_memory;

@@ -8,7 +8,9 @@ namespace holdfast {
 
 void Coordinator::State::on(WorkerId worker, const Switched& message) {
   const auto found = transfers.find(message.plan);
-  if (found == transfers.end() || message.stripe.index() >= found->second.plan->stripes.size()) {
+  if (found == transfers.end() || !found->second.ref ||
+      message.stripe.index() >= found->second.plan->stripes.size() ||
+      message.to.index() >= workers.size()) {
     return;
   }
   Transfer& transfer = found->second;
@@ -26,16 +28,19 @@ void Coordinator::State::on(WorkerId worker, const Switched& message) {
 
 void Coordinator::State::on(WorkerId worker, const ParentWanted& message) {
   const auto found = transfers.find(message.plan);
-  if (found == transfers.end()) return;
-  const auto reader = found->second.readers.find(worker);
-  if (reader == found->second.readers.end()) return;
+  if (found == transfers.end() || !found->second.ref ||
+      message.stripe.index() >= found->second.plan->stripes.size() ||
+      message.lost.index() >= workers.size()) {
+    return;
+  }
+  if (!found->second.readers.contains(worker)) return;
   found->second.orphans[{worker, message.stripe}] = message.lost;
   dirty_transfers.insert(message.plan);
 }
 
 void Coordinator::State::on(WorkerId /*worker*/, const SourceIsSlow& message) {
   const auto found = transfers.find(message.plan);
-  if (found == transfers.end()) return;
+  if (found == transfers.end() || message.source.index() >= workers.size()) return;
   // Each move cancels reads in flight: where everybody seems slow, it is the plan that hoped for
   // too much, and moving on would never end.
   constexpr std::uint32_t kMostMoves = 2;
@@ -95,6 +100,15 @@ bool Coordinator::State::needs_repair(const Transfer& transfer) const {
   return false;
 }
 
+// Whoever joined is not known to those who began before: they could not find its blocks.
+bool Coordinator::State::known_to_all(const Transfer& transfer, WorkerId worker) {
+  const std::vector<BlockClass>& classes = transfer.first->demand->classes;
+  return std::any_of(classes.begin(), classes.end(), [&](const BlockClass& c) {
+    return std::binary_search(c.holders.begin(), c.holders.end(), worker) ||
+           std::binary_search(c.receivers.begin(), c.receivers.end(), worker);
+  });
+}
+
 // Asks for new parents, one request at a time.
 void Coordinator::State::repair(PlanNumber id) {
   const auto found = transfers.find(id);
@@ -113,23 +127,23 @@ void Coordinator::State::repair(PlanNumber id) {
   request.demand = transfer.demand;
   request.plan = live_plan(transfer);
   request.tables = transfer.ref->tables;
-  request.lost.assign(transfer.lost.begin(), transfer.lost.end());
+  RepairTask& task = request.task;
+  task.lost.assign(transfer.lost.begin(), transfer.lost.end());
   for (const WorkerId holder : find(transfer.version)->holders) {
     const Holder* held = holder_of(holder, transfer.version);
-    // Whoever joined is not known to those who began before: they could not find its blocks.
-    if (!serves(*held) || transfer.joined.contains(holder)) {
-      request.closed.push_back(holder);
+    if (!serves(*held) || !known_to_all(transfer, holder)) {
+      task.closed.push_back(holder);
     } else if (held->verified.all() && !transfer.lost.contains(holder)) {
-      request.complete.push_back(holder);
+      task.complete.push_back(holder);
     }
   }
   for (const auto& [orphan, from] : transfer.orphans) {
-    request.orphans.push_back({orphan.first, orphan.second, from});
+    task.orphans.push_back({orphan.first, orphan.second, from});
   }
   for (const auto& [worker, reader] : transfer.readers) {
-    if (reader.phase != ReaderPhase::Stopping) request.readers.push_back(worker);
+    if (reader.phase != ReaderPhase::Stopping) task.readers.push_back(worker);
   }
-  request.slow.assign(transfer.slow.begin(), transfer.slow.end());
+  task.slow.assign(transfer.slow.begin(), transfer.slow.end());
   for (const WorkerId source : transfer.slow) ++transfer.slow_moves[source];
   transfer.orphans.clear();
   transfer.slow.clear();
@@ -144,7 +158,7 @@ void Coordinator::State::on(const RepairMade& made) {
   Transfer& transfer = found->second;
   transfer.repair = 0;
   if (made.demand) admit_joiners(transfer, made);
-  std::map<WorkerId, std::map<WorkerId, GrantedReader>> asked;
+  GrantRequests asked;
   for (const LiveEdge& edge : made.edges) {
     const auto reader = transfer.readers.find(edge.child);
     if (reader == transfer.readers.end() || reader->second.phase == ReaderPhase::Stopping) continue;
@@ -160,11 +174,7 @@ void Coordinator::State::on(const RepairMade& made) {
       if (source == edge.parent || !edge.alternate_has_all) granted.edges.push_back(edge);
     }
   }
-  std::map<WorkerId, std::vector<GrantedReader>> by_source;
-  for (auto& [source, readers] : asked) {
-    for (auto& [reader, granted] : readers) by_source[source].push_back(std::move(granted));
-  }
-  ask_grants(made.id, transfer, by_source);
+  ask_grants(made.id, transfer, asked);
   dirty_transfers.insert(made.id);
   std::vector<WorkerId> waiting;
   for (const auto& [worker, reader] : transfer.readers) waiting.push_back(worker);

@@ -183,7 +183,7 @@ struct Coordinator::State {
     std::set<WorkerId> slow;
     std::map<WorkerId, std::uint32_t> slow_moves;  // how often half of its readers were moved
     std::map<std::pair<WorkerId, StripeId>, WorkerId> orphans;  // from whom they cannot read
-    std::set<WorkerId> joined;                                  // after it had begun
+    TransferRef first;                                          // as those know it who began first
     bool takes_joiners = true;                                  // false: some found no room
     std::uint64_t repair = 0;                                   // the open request; zero: none
     Time repair_asked;
@@ -318,8 +318,11 @@ struct Coordinator::State {
                                                          const std::map<WorkerId, BlockSet>& wants);
   void on(const PlanMade& made);
   void begin_plan(PlanNumber id, Transfer& transfer, const PlanMade& made);
-  void ask_grants(PlanNumber id, Transfer& transfer,
-                  const std::map<WorkerId, std::vector<GrantedReader>>& by_source);
+  // What each source is to be asked for, by reader.
+  using GrantRequests = std::map<WorkerId, std::map<WorkerId, GrantedReader>>;
+  void ask_grants(PlanNumber id, Transfer& transfer, const GrantRequests& asked);
+  // Not by this plan: what the member misses is planned anew.
+  void wait_again(WorkerId member);
   void replan(PlanNumber id, const std::set<WorkerId>& readers);
   void plan_overdue(PlanNumber id);
 
@@ -345,6 +348,7 @@ struct Coordinator::State {
   void repair(PlanNumber id);
   [[nodiscard]] static std::shared_ptr<const Plan> live_plan(const Transfer& transfer);
   [[nodiscard]] bool needs_repair(const Transfer& transfer) const;
+  [[nodiscard]] static bool known_to_all(const Transfer& transfer, WorkerId worker);
 
   // coordinator_retention.cpp
   void on(WorkerId worker, const AskRetain& message);
@@ -362,6 +366,7 @@ struct Coordinator::State {
 
   // coordinator_rebuild.cpp
   void finish_rebuild();
+  [[nodiscard]] bool fits(const OpenTransfer& open, WorkerId worker) const;
   void rebuild_transfers(const std::vector<WorkerId>& reported);
   void rebuild_generations(const std::vector<WorkerId>& reported);
   void rebuild_grants(const std::vector<WorkerId>& reported);

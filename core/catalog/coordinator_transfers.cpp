@@ -127,8 +127,13 @@ void Coordinator::State::on(WorkerId worker, const GrantsGone& message) {
     if (grant == w.readers.end() || grant->second.incarnation != gone.incarnation) continue;
     const bool asked_for = grant->second.state == GrantState::Ending;
     forget_grant(worker, key);
+    if (asked_for) continue;
     // Taken away by the source itself: it revokes who does not finish before its deadline.
-    if (!asked_for) lose_source(gone.plan, worker);
+    const auto transfer = transfers.find(gone.plan);
+    if (transfer == transfers.end()) continue;
+    const auto reader = transfer->second.readers.find(gone.reader);
+    if (reader != transfer->second.readers.end()) reader->second.awaited.erase(worker);
+    lose_source(gone.plan, worker);
   }
 }
 
@@ -198,10 +203,7 @@ void Coordinator::State::on(WorkerId worker, const TransferStopped& message) {
   Group& group = groups[id.index()];
   if (group.phase != Phase::Filling || group.last.result.version != message.version) return;
   if (asked_for) {
-    // Stopped to be planned anew.
-    group.phase = Phase::Waiting;
-    dirty_groups.insert(id);
-    return;
+    return wait_again(worker);  // stopped to be planned anew
   }
   // The worker gave up by itself: its deadline came, or it has no memory.
   CallResult result;

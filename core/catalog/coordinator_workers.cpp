@@ -159,8 +159,9 @@ void Coordinator::State::adopt_holdings(WorkerId worker, const WorkerReport& rep
   for (const Holding& holding : report.holdings) {
     if (!which(holding)) continue;
     const VersionKey key{card.space, holding.version};
+    if (!space(card.space).valid(holding.shard)) continue;
     const std::uint32_t blocks = space(card.space).blocks(holding.shard);
-    if (!space(card.space).valid(holding.shard) || holding.verified.size() != blocks) continue;
+    if (holding.verified.size() != blocks) continue;
     VersionState& version = version_at(key);
     if (holding.digests && holding.digests->size() == blocks &&
         !add_digests(version, card.space, holding.shard, *holding.digests)) {

@@ -10,9 +10,9 @@
 namespace holdfast {
 namespace {
 
-// A quarter of the time that the largest block takes on the way; see update_tables.hpp.
-Time have_interval(const Router& router, const Demand& demand, const UpdateTables& tables,
-                   const LiveEdge& edge) {
+// As the tables have it for the edges of the plan.
+Time interval_of(const Router& router, const Demand& demand, const UpdateTables& tables,
+                 const LiveEdge& edge) {
   const auto route = router.route(demand.workers[edge.parent.index()].node,
                                   demand.workers[edge.child.index()].node, edge.path);
   if (!route) return {};
@@ -20,8 +20,7 @@ Time have_interval(const Router& router, const Demand& demand, const UpdateTable
   for (const BlockId block : tables.blocks(edge.stripe)) {
     largest = std::max(largest, demand.block_bytes[block.index()]);
   }
-  const Time time = transfer_time(largest, router.bottleneck(*route));
-  return time == Time::never() ? Time{} : time / 4;
+  return have_interval(router, *route, largest);
 }
 
 }  // namespace
@@ -51,16 +50,7 @@ PlanMade answer_plan(const Router& router, const MakePlan& request, Policy polic
 }
 
 RepairMade answer_repair(const Router& router, const MakeRepair& request) {
-  RepairTask task;
-  task.lost = request.lost;
-  task.closed = request.closed;
-  task.complete = request.complete;
-  task.readers = request.readers;
-  task.slow = request.slow;
-  for (const Orphan& orphan : request.orphans) {
-    task.orphans.push_back({orphan.child, orphan.stripe, orphan.from});
-  }
-  const Repair repair = mend(router, *request.demand, *request.plan, task);
+  const Repair repair = mend(router, *request.demand, *request.plan, request.task);
   RepairMade made;
   made.id = request.id;
   made.request = request.request;
@@ -76,7 +66,7 @@ RepairMade answer_repair(const Router& router, const MakeRepair& request) {
     edge.alternate_path = mended.alternate_path;
     edge.parent_has_all = mended.parent_has_all;
     edge.alternate_has_all = mended.alternate_has_all;
-    edge.have_interval = have_interval(router, *request.demand, *request.tables, edge);
+    edge.have_interval = interval_of(router, *request.demand, *request.tables, edge);
     made.edges.push_back(edge);
   }
   return made;
@@ -84,8 +74,7 @@ RepairMade answer_repair(const Router& router, const MakeRepair& request) {
 
 RepairMade answer_join(const Router& router, const MakeJoin& request) {
   const Joined joined =
-      join(router, *request.demand, *request.plan,
-           {request.joiners, request.closed, request.receiving}, *request.verified);
+      join(router, *request.demand, *request.plan, request.task, *request.verified);
   RepairMade made;
   made.id = request.id;
   made.request = request.request;
@@ -114,7 +103,7 @@ RepairMade answer_join(const Router& router, const MakeJoin& request) {
         edge.alternate_has_all = has_all(add.alternate, add.stripe);
       }
     }
-    edge.have_interval = have_interval(router, *demand, *request.tables, edge);
+    edge.have_interval = interval_of(router, *demand, *request.tables, edge);
     made.edges.push_back(edge);
   }
   made.demand = demand;

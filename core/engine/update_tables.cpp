@@ -46,6 +46,11 @@ void check_ids(const Demand& demand, const Plan& plan) {
 
 }  // namespace
 
+Time have_interval(const Router& router, const Route& route, Bytes block) {
+  const Time time = transfer_time(block, router.bottleneck(route));
+  return time == Time::never() ? Time{} : time / 4;
+}
+
 UpdateTables::UpdateTables(const Demand& demand, const Plan& plan, const Router* router,
                            std::vector<std::uint64_t> digests, std::uint32_t transfer)
     : version_(demand.version),
@@ -118,8 +123,7 @@ void UpdateTables::plan_times(const Demand& demand, const Router& router) {
     if (const auto route = router.route(node(edge.parent), node(edge.child), edge.path)) {
       channels.insert(channels.end(), route->begin(), route->end());
       load.add(*route, size.all);
-      const Time time = transfer_time(size.largest, router.bottleneck(*route));
-      if (time != Time::never()) edge.have_interval = time / 4;
+      edge.have_interval = have_interval(router, *route, size.largest);
     }
     first.push_back(channels.size());
     if (edge.alternate.valid() && edge.alternate.index() < demand.workers.size()) {

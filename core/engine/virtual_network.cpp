@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/engine/virtual_state.hpp"
+#include "core/mix.hpp"
 
 namespace holdfast {
 
@@ -19,10 +20,7 @@ VirtualNetwork::State::State(VirtualNetwork& owner, std::size_t count, const Vir
 VirtualNetwork::State::~State() = default;
 
 std::uint64_t VirtualNetwork::State::random() {
-  std::uint64_t z = (random_state += 0x9e3779b97f4a7c15U);
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
+  return next_mixed(random_state);
 }
 
 void VirtualNetwork::State::schedule(Time at, EventKind kind, std::uint32_t subject,

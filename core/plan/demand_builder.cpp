@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/mix.hpp"
 #include "core/plan/demand.hpp"
 
 namespace holdfast {
@@ -20,12 +21,9 @@ struct Range {
   std::uint32_t end = 0;
 };
 
-// SplitMix64's output function: a bijection of 64-bit integers that scatters neighbours.
+// A bijection of 64-bit integers that scatters neighbours.
 std::uint64_t scatter(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31U);
+  return mixed(x + kGolden);
 }
 
 // A set of workers with O(1) insertion and removal and a 128-bit fingerprint: the sum of a number

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/catalog/planning.hpp"
+#include "core/mix.hpp"
 
 namespace holdfast::storm {
 namespace {
@@ -34,6 +35,11 @@ const char* name_of(const ToWorker& frame) {
   if (std::holds_alternative<UnknownSession>(frame)) return "UnknownSession";
   const auto& payload = std::get<CoordinatorFrame>(frame).payload;
   return payload ? holdfast::name_of(*payload) : "Acknowledgement";
+}
+
+const char* name_of_answer(const CoordinatorCommand& question) {
+  if (std::holds_alternative<MakePlan>(question)) return "PlanMade";
+  return std::holds_alternative<MakeJoin>(question) ? "JoinMade" : "RepairMade";
 }
 
 }  // namespace
@@ -69,8 +75,7 @@ Cluster::Cluster(const World& world, const Script& script, const Recipe& recipe,
 Cluster::~Cluster() = default;
 
 void Cluster::mark(std::uint64_t value) {
-  trace_ =
-      (trace_ ^ value ^ static_cast<std::uint64_t>(now_.picoseconds()) * 3) * 0x9e3779b97f4a7c15U;
+  trace_ = (trace_ ^ value ^ static_cast<std::uint64_t>(now_.picoseconds()) * 3) * kGolden;
   trace_ ^= trace_ >> 29U;
 }
 
@@ -260,13 +265,8 @@ void Cluster::plan(const CoordinatorCommand& command) {
   const Time took = planning_dice_.between(world_.times.least_planning, world_.times.most_planning);
   schedule(now_ + took, [this, command, life = coordinator_life_] {
     if (!coordinator_ || coordinator_life_ != life) return;
-    if (const auto* make = std::get_if<MakePlan>(&command)) {
-      return step_coordinator(answer_plan(router_, *make, world_.policy, {}), "PlanMade", {});
-    }
-    if (const auto* join = std::get_if<MakeJoin>(&command)) {
-      return step_coordinator(answer_join(router_, *join), "JoinMade", {});
-    }
-    step_coordinator(answer_repair(router_, std::get<MakeRepair>(command)), "RepairMade", {});
+    const auto answer = answer_question(router_, command, world_.policy, {});
+    if (answer) step_coordinator(*answer, name_of_answer(command), {});
   });
 }
 

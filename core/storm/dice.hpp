@@ -3,23 +3,19 @@
 
 #include <cstdint>
 
+#include "core/mix.hpp"
 #include "core/units.hpp"
 
 namespace holdfast::storm {
 
-// splitmix64: a stream of its own for each purpose, so that one draw more or less in one of them
+// A stream of its own for each purpose, so that one draw more or less in one of them
 // changes nothing in the others.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed, std::uint64_t purpose = 0)
-      : state_(seed * 0x9e3779b97f4a7c15U ^ (purpose + 1) * 0xd1342543de82ef95U) {}
+      : state_(seed * kGolden ^ (purpose + 1) * 0xd1342543de82ef95U) {}
 
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31U);
-  }
+  std::uint64_t next() { return next_mixed(state_); }
   // From 0 to n - 1; 0 for n = 0.
   std::uint32_t below(std::uint64_t n) {
     return static_cast<std::uint32_t>(n == 0 ? 0 : next() % n);

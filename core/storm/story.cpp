@@ -67,6 +67,9 @@ void Story::after_coordinator(const Stage& stage, const CoordinatorSight& sight)
     } else if (const auto* repair = std::get_if<MakeRepair>(&command)) {
       say(stage,
           fmt::format("the coordinator wants repair {} of plan {:x}", repair->request, repair->id));
+    } else if (const auto* join = std::get_if<MakeJoin>(&command)) {
+      say(stage,
+          fmt::format("the coordinator wants join {} of plan {:x}", join->request, join->id));
     }
   }
 }

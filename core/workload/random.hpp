@@ -5,33 +5,27 @@
 //   Random random(seed, 3);
 //   random.uniform();  // in (0, 1), never an end
 //
-// SplitMix64 (Steele, Lea, Flood 2014): fast, equidistributed, good enough for simulation, not for
-// secrets. Not thread-safe; copies go on independently from the same state.
+// Fast, equidistributed, good enough for simulation, not for secrets. Not thread-safe; copies go on
+// independently from the same state.
 #pragma once
 
 #include <cstdint>
+
+#include "core/mix.hpp"
 
 namespace holdfast {
 
 class Random {
  public:
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0)
-      : state_(mix(mix(seed) ^ (stream * kGolden + 1))) {}
+      : state_(mixed(mixed(seed) ^ (stream * kGolden + 1))) {}
 
   // All 64 bits.
-  [[nodiscard]] std::uint64_t bits() { return mix(state_ += kGolden); }
+  [[nodiscard]] std::uint64_t bits() { return next_mixed(state_); }
   // Of 2^53 equally likely values in the open interval from 0 to 1.
   [[nodiscard]] double uniform() { return (static_cast<double>(bits() >> 11U) + 0.5) * 0x1p-53; }
 
  private:
-  static constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
-
-  static constexpr std::uint64_t mix(std::uint64_t z) {
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31U);
-  }
-
   std::uint64_t state_;
 };
 

@@ -88,10 +88,8 @@ void CatalogLoad::step(const CoordinatorEvent& event) {
   for (const CoordinatorCommand& command : commands) {
     if (const auto* send = std::get_if<SendToWorker>(&command)) {
       receive(send->worker, send->frame);
-    } else if (const auto* plan = std::get_if<MakePlan>(&command)) {
-      made_.emplace_back(now_ + milliseconds(1), answer_plan(router_, *plan, Policy::Chain, {}));
-    } else if (const auto* repair = std::get_if<MakeRepair>(&command)) {
-      made_.emplace_back(now_ + milliseconds(1), answer_repair(router_, *repair));
+    } else if (auto answer = answer_question(router_, command, Policy::Chain, {})) {
+      made_.emplace_back(now_ + milliseconds(1), std::move(*answer));
     }
   }
 }

@@ -50,11 +50,11 @@ MakeRepair question(const MakePlan& asked, const PlanMade& made, WorkerId lost) 
   ask.demand = asked.demand;
   ask.plan = made.plan;
   ask.tables = made.tables;
-  ask.lost = {lost};
+  ask.task.lost = {lost};
   for (std::uint32_t w = 1; w < asked.demand->workers.size(); ++w) {
-    if (WorkerId(w) != lost) ask.readers.emplace_back(w);
+    if (WorkerId(w) != lost) ask.task.readers.emplace_back(w);
   }
-  ask.complete = {WorkerId(0U)};
+  ask.task.complete = {WorkerId(0U)};
   return ask;
 }
 
