@@ -48,7 +48,8 @@ struct AgentConfig {
   // of the error, comes back in time; by half of what is left where that is less.
   Time answer_time = milliseconds(100);
   // A fetch that still reads is given up so much before its deadline, at most in half of its time:
-  // it returns when its transport has ended the reads.
+  // it returns when its transport has ended the reads. (It does not wait for blocks that are being
+  // digested; their buffer stays busy until they are.)
   Time stop_time = milliseconds(5);
   SessionConfig session;
 };
@@ -87,7 +88,11 @@ struct BlockHere {
 struct TransferFilled {  // nothing that was assigned is missing
   PlanNumber plan = 0;
 };
-struct TransferIdle {  // the answer to StopTransfer: no read is open any more
+struct TransferQuiet {  // after StopTransfer: nothing is written any more, blocks are still
+                        // digested
+  PlanNumber plan = 0;
+};
+struct TransferIdle {  // the answer to StopTransfer: no read and no digest is open any more
   PlanNumber plan = 0;
 };
 struct TransferSwitched {
@@ -113,8 +118,8 @@ struct AgentTimePassed {};
 
 using AgentEvent =
     std::variant<CallMade, FromCoordinator, ReaderAllowed, ReaderRevoked, SlotDigested, BlockHere,
-                 TransferFilled, TransferIdle, TransferSwitched, TransferWantsParent, TransferSlow,
-                 AgentTimePassed>;
+                 TransferFilled, TransferQuiet, TransferIdle, TransferSwitched, TransferWantsParent,
+                 TransferSlow, AgentTimePassed>;
 
 // --- Commands ---------------------------------------------------------------------------------
 struct SendToCoordinator {
@@ -156,7 +161,8 @@ struct AddChildren {
   SlotNumber slot = 0;
   std::vector<LiveEdge> edges;
 };
-// Cancel its reads; answer TransferIdle when none is open. Its children hear no more.
+// Cancel its reads; answer TransferIdle when nothing is open. Its children hear no more, and what
+// is digested from now on does not count.
 struct StopTransfer {
   PlanNumber plan = 0;
 };

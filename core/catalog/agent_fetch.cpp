@@ -129,7 +129,7 @@ void Agent::State::end_fetch(CallResult result) {
 }
 
 Time Agent::State::given_up_at(const Fetch& open) const {
-  return filling() ? open.stop_at : open.deadline;
+  return reading() ? open.stop_at : open.deadline;
 }
 
 void Agent::State::expire_fetch() {
@@ -141,7 +141,7 @@ void Agent::State::expire_fetch() {
 
 // A fetch that failed returns when nothing is read any more.
 void Agent::State::settle_fetch() {
-  if (!fetch || !fetch->end || filling()) return;
+  if (!fetch || !fetch->end || reading()) return;
   const CallId id = fetch->id;
   CallResult result = std::move(*fetch->end);
   fetch.reset();

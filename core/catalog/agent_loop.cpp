@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 namespace holdfast {
 namespace {
@@ -52,6 +53,8 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
 
   [[nodiscard]] const PlannedTransfer& planned() const { return *ref_; }
   [[nodiscard]] TransferLoop& loop() { return loop_; }
+
+  bool told_quiet = false;
 
   // Grants
   Access access(WorkerId /*reader*/, WorkerId source) override {
@@ -197,7 +200,13 @@ void AgentLoop::pump_transfers() {
     if (!transfer->loop().stopped()) (void)transfer->loop().pump();
   }
   std::erase_if(transfers_, [this](const std::unique_ptr<Transfer>& transfer) {
-    if (!transfer->loop().stopped() || !transfer->loop().idle()) return false;
+    if (!transfer->loop().stopped()) return false;
+    if (!transfer->loop().idle()) {
+      if (transfer->loop().quiet() && !std::exchange(transfer->told_quiet, true)) {
+        post(TransferQuiet{transfer->planned().id});
+      }
+      return false;
+    }
     const LoopStats& stats = transfer->loop().stats();
     stats_.reads += stats.reads;
     stats_.refused += stats.refused;

@@ -166,7 +166,7 @@ void Agent::State::check_waits(std::vector<std::string>& wrong, Time at) const {
     if (call.deadline <= at && !returns_soon(call)) wrong.push_back("15: a call is overdue");
   }
   if (fetch && !fetch->end && fetch->deadline <= at) wrong.push_back("15: a fetch is overdue");
-  if (fetch && fetch->end && !filling()) wrong.push_back("15: a fetch that ended does not return");
+  if (fetch && fetch->end && !reading()) wrong.push_back("15: a fetch that ended does not return");
   for (SlotNumber s = 0; s < slots.size(); ++s) {
     const Slot& slot = slots[s];
     if (!slot.clearing || !slot.holding) continue;

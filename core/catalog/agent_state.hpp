@@ -69,6 +69,7 @@ struct Agent::State {
     SlotNumber slot = 0;
     bool filled = false;  // nothing is missing: it goes on while it has children
     bool stopping = false;
+    bool quiet = false;                 // stopping, and no read is open
     std::vector<LiveEdge> edges;        // where they differ from the plan's
     std::vector<ParentWanted> orphans;  // stripes that wait for a Change
   };
@@ -102,6 +103,7 @@ struct Agent::State {
   void on(const SlotDigested& event);
   void on(const BlockHere& event);
   void on(const TransferFilled& event);
+  void on(const TransferQuiet& event);
   void on(const TransferIdle& event);
   void on(const TransferSwitched& event);
   void on(const TransferWantsParent& event);
@@ -182,8 +184,8 @@ struct Agent::State {
   void check_filled(Transfer& transfer, bool told_all);
   void stop_transfer(Transfer& transfer);
   void stop_filling();
-  [[nodiscard]] bool filling(SlotNumber slot) const;  // reads into it may be open
-  [[nodiscard]] bool filling() const;
+  [[nodiscard]] bool filling(SlotNumber slot) const;  // reads and digests of it may be open
+  [[nodiscard]] bool reading() const;                 // reads that fill may be open
   [[nodiscard]] bool in_transfer(SlotNumber slot) const;
   void tell_progress();
   void empty_slot(SlotNumber slot);

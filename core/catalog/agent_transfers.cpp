@@ -103,6 +103,12 @@ void Agent::State::check_filled(Transfer& transfer, bool told_all) {
   tell(Filled{transfer.ref->id, transfer.ref->version});
 }
 
+void Agent::State::on(const TransferQuiet& event) {
+  for (Transfer& transfer : transfers) {
+    if (transfer.ref->id == event.plan && transfer.stopping) transfer.quiet = true;
+  }
+}
+
 void Agent::State::on(const TransferIdle& event) {
   const auto transfer = std::find_if(transfers.begin(), transfers.end(), [&](const Transfer& t) {
     return t.ref->id == event.plan && t.stopping;
@@ -322,9 +328,9 @@ bool Agent::State::filling(SlotNumber slot) const {
                      [slot](const Transfer& t) { return t.slot == slot && !t.filled; });
 }
 
-bool Agent::State::filling() const {
+bool Agent::State::reading() const {
   return std::any_of(transfers.begin(), transfers.end(),
-                     [](const Transfer& t) { return !t.filled; });
+                     [](const Transfer& t) { return !t.filled && !t.quiet; });
 }
 
 bool Agent::State::in_transfer(SlotNumber slot) const {

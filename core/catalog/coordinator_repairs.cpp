@@ -100,13 +100,14 @@ bool Coordinator::State::needs_repair(const Transfer& transfer) const {
   return false;
 }
 
-// Whoever joined is not known to those who began before: they could not find its blocks.
-bool Coordinator::State::known_to_all(const Transfer& transfer, WorkerId worker) {
-  const std::vector<BlockClass>& classes = transfer.first->demand->classes;
-  return std::any_of(classes.begin(), classes.end(), [&](const BlockClass& c) {
-    return std::binary_search(c.holders.begin(), c.holders.end(), worker) ||
-           std::binary_search(c.receivers.begin(), c.receivers.end(), worker);
-  });
+// By worker. Whoever joined is not known to those who began before: they could not find its blocks.
+std::vector<bool> Coordinator::State::known_to_all(const Transfer& transfer) const {
+  std::vector<bool> known(workers.size());
+  for (const BlockClass& c : transfer.first->demand->classes) {
+    for (const WorkerId holder : c.holders) known[holder.index()] = true;
+    for (const WorkerId receiver : c.receivers) known[receiver.index()] = true;
+  }
+  return known;
 }
 
 // Asks for new parents, one request at a time.
@@ -129,9 +130,10 @@ void Coordinator::State::repair(PlanNumber id) {
   request.tables = transfer.ref->tables;
   RepairTask& task = request.task;
   task.lost.assign(transfer.lost.begin(), transfer.lost.end());
+  const std::vector<bool> known = known_to_all(transfer);
   for (const WorkerId holder : find(transfer.version)->holders) {
     const Holder* held = holder_of(holder, transfer.version);
-    if (!serves(*held) || !known_to_all(transfer, holder)) {
+    if (!serves(*held) || !known[holder.index()]) {
       task.closed.push_back(holder);
     } else if (held->verified.all() && !transfer.lost.contains(holder)) {
       task.complete.push_back(holder);

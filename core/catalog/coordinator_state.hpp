@@ -348,7 +348,7 @@ struct Coordinator::State {
   void repair(PlanNumber id);
   [[nodiscard]] static std::shared_ptr<const Plan> live_plan(const Transfer& transfer);
   [[nodiscard]] bool needs_repair(const Transfer& transfer) const;
-  [[nodiscard]] static bool known_to_all(const Transfer& transfer, WorkerId worker);
+  [[nodiscard]] std::vector<bool> known_to_all(const Transfer& transfer) const;
 
   // coordinator_retention.cpp
   void on(WorkerId worker, const AskRetain& message);

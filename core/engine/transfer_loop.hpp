@@ -132,6 +132,8 @@ class TransferLoop {
   // Steps the engine no more, cancels every open read, closes its peers when those are done.
   void stop();
   [[nodiscard]] bool stopped() const { return stopped_; }
+  // No read is open: after `stop`, nothing writes to the region any more.
+  [[nodiscard]] bool quiet() const { return open_blocks_ == 0; }
   // No read and no job is open.
   [[nodiscard]] bool idle() const { return open_blocks_ == 0 && jobs_ == 0; }
 

@@ -255,6 +255,26 @@ TEST(AgentFetch, StopsItsReadsBeforeItReturns) {
   EXPECT_EQ(bench.agent.holdings()[0]->verified.count(), 2U);
 }
 
+// A digest takes as long as it takes; the call ends by its deadline.
+TEST(AgentFetch, DoesNotWaitForDigestsButItsBufferDoes) {
+  AgentBench bench;
+  bench.start();
+  const CallId id = bench.call(FetchCall{}, seconds(2));
+  bench.say(Decided{bench.decide(1, kOne)});
+  bench.say(Begin{bench_transfer(1, kOne), Destination::InPlace, {}, {}});
+  bench.pass(seconds(2));
+  EXPECT_FALSE(bench.status(id));
+  bench.step(TransferQuiet{1});
+  EXPECT_EQ(bench.status(id), CallStatus::DeadlineExceeded);
+  EXPECT_TRUE(bench.heard<TransferStopped>().empty());
+  const CallId early = bench.call(PublishCall{kTwo});
+  EXPECT_EQ(bench.status(early), CallStatus::BufferBusy);
+  bench.step(TransferIdle{1});
+  EXPECT_EQ(bench.heard<TransferStopped>().size(), 1U);
+  EXPECT_TRUE(bench.empty());
+  bench.publish(kTwo);
+}
+
 TEST(AgentFetch, IsNotFilledWhenNobodyAsked) {
   AgentBench bench;
   bench.start();
