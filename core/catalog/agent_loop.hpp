@@ -90,7 +90,7 @@ struct AgentSetup {
   Placements& placements;
   SlotRegions& slots;
   ControlChannel& control;
-  EngineConfig engine;
+  EngineConfig engine;  // its deadlines are those of the first try
   AgentObserver* observer = nullptr;
   bool verify = true;  // false: what is published has digests of zero, which nobody checks
 };
@@ -171,6 +171,9 @@ class AgentLoop {
   HaveTeller teller_;
   std::deque<EarlyMessage> early_;  // of transfers that are not here, oldest first
   std::uint16_t last_slot_ = kOwnJobs;
+  // Read deadlines that a read of the next transfer may take: doubles when one of a transfer ran
+  // out, and is one again once a transfer got everything.
+  std::int64_t patience_ = 1;
   std::vector<Extent> extents_;  // scratch
   LoopStats stats_;
 };

@@ -99,7 +99,8 @@ void Coordinator::State::on(WorkerId worker, const WorkerFrame& frame_in) {
   if (!w.session || frame_in.key != w.session->key()) {
     if (frame_in.key.epoch <= epoch && incarnation >= w.incarnation) {
       frame(worker, UnknownSession{epoch, incarnation});
-    } else if (rebuilding) {
+    } else if (rebuilding || frame_in.key.epoch > epoch) {
+      // Larger than ours: nobody was reachable while we rebuilt. Its Hello says what it knows.
       frame(worker, UnknownSession{0, incarnation});
     }
     return;
@@ -175,7 +176,10 @@ void Coordinator::State::adopt_holdings(WorkerId worker, const WorkerReport& rep
     holder.broken = holding.state == HoldingState::Filling;
     if (holding.state == HoldingState::Hidden) set_serving(worker, holder, true, false);
     verify_blocks(worker, holder, holding.verified);
-    if (holding.state == HoldingState::Complete) version.published = true;
+    // Nobody is filled with what was not published, whoever published it may be gone.
+    if (holding.state == HoldingState::Complete || holding.state == HoldingState::Filling) {
+      version.published = true;
+    }
     judge_published(key);
     dirty_versions.insert(key);
   }

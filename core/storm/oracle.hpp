@@ -106,7 +106,8 @@ class Oracle final : public Watcher {
   // One place of a version's copies.
   struct Copy {
     WorkerId worker;
-    std::vector<bool> blocks;  // by BlockId
+    std::vector<bool> blocks;              // by BlockId
+    std::optional<std::uint32_t> variant;  // of one that its owner offers: what that wrote
   };
 
   void fail(const Stage& stage, std::string rule, std::string text);

@@ -27,20 +27,27 @@ bool Oracle::in_touch(const Stage& stage, WorkerId worker) const {
 std::vector<Oracle::Copy> Oracle::copies(const Stage& stage, VersionKey key, bool ghosts) const {
   const ModelSpace& space = *world_.spaces[key.first.index()];
   std::vector<Copy> found;
-  const auto add = [&](WorkerId worker, ShardId shard, const BlockSet& verified) {
-    Copy copy{worker, std::vector<bool>(space.blocks())};
+  const auto add = [&](WorkerId worker, ShardId shard, const BlockSet& verified) -> Copy& {
+    Copy copy{worker, std::vector<bool>(space.blocks()), std::nullopt};
     for (std::uint32_t number = 0; number < verified.size(); ++number) {
       if (verified.has(number)) copy.blocks[space.block(shard, number).index()] = true;
     }
     found.push_back(std::move(copy));
+    return found.back();
   };
   for (std::size_t w = 0; w < world_.cards.size(); ++w) {
     const Agent* agent = stage.agent(WorkerId(w));
     if (agent == nullptr || world_.cards[w].space != key.first) continue;
-    for (const auto& holding : agent->holdings()) {
+    const auto holdings = agent->holdings();
+    for (std::size_t slot = 0; slot < holdings.size(); ++slot) {
+      const auto& holding = holdings[slot];
       if (!holding || holding->version != key.second) continue;
       if (holding->state == HoldingState::Hidden) continue;
-      add(WorkerId(w), holding->shard, holding->verified);
+      Copy& copy = add(WorkerId(w), holding->shard, holding->verified);
+      const auto& written = written_[w];
+      if (holding->state == HoldingState::Published && slot < written.size() && written[slot]) {
+        copy.variant = written[slot]->variant;
+      }
     }
   }
   if (!ghosts) return found;
@@ -172,11 +179,17 @@ std::optional<Version> Oracle::latest_there(const Stage& stage, SpaceId space) c
                  });
         });
     if (!whole) continue;
+    // Other bytes, whose publish was refused when its owner no longer waited, are not the version.
+    const auto refused = [&](const Copy& copy) {
+      return copy.variant && std::none_of(publishes.begin(), publishes.end(), [&](const auto& ok) {
+               return ok.variant == *copy.variant;
+             });
+    };
     std::vector<Copy> there = copies(stage, key, false);
     there.erase(std::remove_if(there.begin(), there.end(),
                                [&](const Copy& copy) {
                                  const bool spot = !world_.cards[copy.worker.index()].reliable;
-                                 return !in_touch(stage, copy.worker) ||
+                                 return refused(copy) || !in_touch(stage, copy.worker) ||
                                         (spot && !world_.coordinator.serve_from_spot);
                                }),
                 there.end());
