@@ -9,13 +9,6 @@ namespace holdfast {
 namespace {
 
 constexpr std::size_t kBatch = 16;
-constexpr std::int64_t kMostPatience = 64;  // read deadlines
-
-EngineConfig patient(EngineConfig config, std::int64_t patience) {
-  config.read_deadline = config.read_deadline * patience;
-  config.no_progress = config.no_progress * patience;
-  return config;
-}
 
 }  // namespace
 
@@ -28,9 +21,7 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
         latest_(command.transfer),
         placement_(owner.setup_.placements.of(*command.transfer)),
         sources_(command.sources),
-        patience_(owner.patience_),
-        engine_(ref_->tables, owner.setup_.agent.worker(),
-                patient(owner.setup_.engine, owner.patience_)),
+        engine_(ref_->tables, owner.setup_.agent.worker(), owner.engine_config()),
         loop_({engine_, owner.setup_.transport, owner.setup_.memory, *placement_,
                owner.setup_.slots.region(command.slot), *this, owner.setup_.agent.incarnation(),
                this, this},
@@ -84,7 +75,7 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
     owner_.setup_.observer->block_verified(*ref_, block, engine.source(at.edge), now);
   }
   void completed(const WorkerEngine& /*engine*/, Time /*now*/) override {
-    owner_.patience_ = 1;
+    owner_.read_deadline_.reset();
     owner_.post(TransferFilled{ref_->id});
   }
   void failed(const EngineFailure& failure, Time now) override {
@@ -92,12 +83,12 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
     owner_.setup_.observer->transfer_failed(*ref_, failure, now);
   }
   void reparented(const WorkerEngine& /*engine*/, const Reparented& what, Time /*now*/) override {
-    note(what.cause);
+    owner_.read_deadline_ = engine_.read_deadline();
     owner_.post(TransferSwitched{ref_->id, what.stripe, what.from, what.to, what.cause});
   }
   void parent_needed(const WorkerEngine& /*engine*/, const NeedParent& what,
                      Time /*now*/) override {
-    note(what.cause);
+    owner_.read_deadline_ = engine_.read_deadline();
     owner_.post(TransferWantsParent{ref_->id, what.stripe, what.first, what.lost, what.cause});
   }
   void slow_source(const WorkerEngine& /*engine*/, const SlowSource& what, Time /*now*/) override {
@@ -107,13 +98,6 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
   void bad_digest(const WorkerEngine&, const BadDigest&, Time) override {}
 
  private:
-  // Many readers may queue at one source, more than any plan knows of: with a deadline that is
-  // shorter than the queue each would lose its place again and again. The next transfer waits
-  // longer; all edges of this one waited alike.
-  void note(FailureKind cause) {
-    if (cause != FailureKind::ReadFailed || owner_.patience_ != patience_) return;
-    owner_.patience_ = std::min(patience_ * 2, kMostPatience);
-  }
   void read_along(const LiveEdge& edge) {
     // A parent that is not in the transfer has no place for its blocks.
     const std::size_t workers = ref_->shards.size();
@@ -144,7 +128,6 @@ class AgentLoop::Transfer final : public Grants, public LoopObserver, public Sou
   TransferRef latest_;  // knows also of those who joined meanwhile
   std::shared_ptr<const Placement> placement_;
   std::vector<SourceAccess> sources_;
-  std::int64_t patience_;  // with which it began
   WorkerEngine engine_;
   TransferLoop loop_;
 };
@@ -155,6 +138,12 @@ AgentLoop::AgentLoop(const AgentSetup& setup)
       teller_(setup.space, setup.transport,
               [this](WorkerId worker) { return setup_.slots.address(worker); }) {}
 AgentLoop::~AgentLoop() = default;
+
+EngineConfig AgentLoop::engine_config() const {
+  EngineConfig config = setup_.engine;
+  if (read_deadline_) config.read_deadline = *read_deadline_;
+  return config;
+}
 
 void AgentLoop::pump() {
   std::array<TransportEvent, kBatch> events;

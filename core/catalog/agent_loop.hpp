@@ -90,7 +90,7 @@ struct AgentSetup {
   Placements& placements;
   SlotRegions& slots;
   ControlChannel& control;
-  EngineConfig engine;  // its deadlines are those of the first try
+  EngineConfig engine;
   AgentObserver* observer = nullptr;
   bool verify = true;  // false: what is published has digests of zero, which nobody checks
 };
@@ -161,6 +161,7 @@ class AgentLoop {
   void on(const Runs& command);
   Transfer* find(PlanNumber plan);
   std::uint16_t free_slot();
+  [[nodiscard]] EngineConfig engine_config() const;
 
   AgentSetup setup_;
   Time next_;  // of the agent
@@ -171,9 +172,8 @@ class AgentLoop {
   HaveTeller teller_;
   std::deque<EarlyMessage> early_;  // of transfers that are not here, oldest first
   std::uint16_t last_slot_ = kOwnJobs;
-  // Read deadlines that a read of the next transfer may take: doubles when one of a transfer ran
-  // out, and is one again once a transfer got everything.
-  std::int64_t patience_ = 1;
+  // Of the next transfer: where the last ones, which got not everything, had arrived.
+  std::optional<Time> read_deadline_;
   std::vector<Extent> extents_;  // scratch
   LoopStats stats_;
 };

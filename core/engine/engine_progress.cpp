@@ -159,6 +159,14 @@ void WorkerEngine::unblock() {
   }
 }
 
+// Reads that were posted together run out together: that counts once.
+void WorkerEngine::be_patient() {
+  if (now_ < patient_from_) return;
+  const Time most = std::max(config_.read_deadline, config_.no_progress / 2);
+  config_.read_deadline = std::min(config_.read_deadline * 2, most);
+  patient_from_ = after(now_, config_.read_deadline);
+}
+
 void WorkerEngine::on(const BlockRead& event) {
   InEdge& edge = edges_[event.at.edge];
   --edge.open;
@@ -167,6 +175,7 @@ void WorkerEngine::on(const BlockRead& event) {
     progress_ = now_;
     if (!over) pace(edge);
   }
+  if (event.status == ReadStatus::DeadlineExceeded) be_patient();
   if (blocked_ != 0) unblock();
   if (event.status == ReadStatus::Ok) {
     if (!over) post(event.at.edge);

@@ -15,7 +15,9 @@
 //   is
 //      more) after the parent's last news, then twice as long each time up to `ask_interval_most`.
 //   6. Every wait has a deadline: a read its own, everything together `no_progress`, which ends the
-//      engine: Failed is its last command.
+//      engine: Failed is its last command. When a read ran out of its time, later ones get twice as
+//      much, up to half of `no_progress`: many readers may queue at one source, more than any plan
+//      knows of, and with less time than the queue takes each would lose its place for ever.
 //   7. A parent is given up when it is lost (WorkerLost, PeerGone), when a read of it fails, and
 //   when
 //      a block of it has the wrong digest. The assignment then turns to an alternate by itself
@@ -58,7 +60,7 @@
 namespace holdfast {
 
 struct EngineConfig {
-  Time read_deadline = seconds(600);            // of one block, from its post
+  Time read_deadline = seconds(600);            // of one block, from its post; see rule 6
   Time no_progress = seconds(1'200);            // see EngineFailure::waited
   Time least_have_interval = microseconds(20);  // raises the have interval of fast edges
   Time ask_interval = milliseconds(100);
@@ -129,6 +131,8 @@ class WorkerEngine {
 
   [[nodiscard]] WorkerId worker() const { return worker_; }
   [[nodiscard]] const UpdateTables& tables() const { return *tables_; }
+  // What a read that is posted now gets: rule 6.
+  [[nodiscard]] Time read_deadline() const { return config_.read_deadline; }
   [[nodiscard]] bool complete() const { return missing_ == 0; }
   [[nodiscard]] bool failed() const { return failed_; }
   // Complete, and each child was told of every block it can still need from us.
@@ -252,6 +256,7 @@ class WorkerEngine {
   void unblock();
   void close(EdgeNumber number);
   void forget_offers(const InEdge& edge);
+  void be_patient();
   void give_up_parent(EdgeNumber number, FailureKind cause, const EngineFailure& detail,
                       std::uint32_t index);
   void turn_to(EdgeNumber number, const Alternate& to);
@@ -284,6 +289,7 @@ class WorkerEngine {
   WorkerId worker_;
   EngineConfig config_;
   Time now_;
+  Time patient_from_;                          // not before: the next doubling of the read deadline
   std::vector<EngineCommand>* out_ = nullptr;  // during a step
 
   std::vector<InEdge> edges_;

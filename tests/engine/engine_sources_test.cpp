@@ -56,6 +56,26 @@ TEST(EngineSources, ALostParentIsReplacedByTheHolder) {
   EXPECT_EQ(bench.all<Completed>().size(), 1U);
 }
 
+// Readers that queue at one source for longer than a read deadline must get there in the end.
+TEST(EngineSources, ReadsThatRanOutOfTimeAreGivenMoreOfIt) {
+  EngineConfig config;
+  config.read_deadline = seconds(1);
+  config.no_progress = seconds(7);
+  Family bench(2, config);
+  bench.have(1, 0, {0xff}, 8);
+  bench.now += seconds(1);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    bench.step(BlockRead{{0, i}, ReadStatus::DeadlineExceeded});
+  }
+  EXPECT_EQ(bench.engine->read_deadline(), seconds(2)) << "they ran out together";
+  const auto reads = bench.all<ReadBlock>();
+  ASSERT_EQ(reads.size(), 3U);
+  for (const ReadBlock& read : reads) EXPECT_EQ(read.deadline, bench.now + seconds(2));
+  bench.now += seconds(2);
+  bench.step(BlockRead{{0, 0}, ReadStatus::DeadlineExceeded});
+  EXPECT_EQ(bench.engine->read_deadline(), milliseconds(3500)) << "half of no_progress at most";
+}
+
 TEST(EngineSources, EachFailureTurnsToTheAlternate) {
   const auto turned = [](const EngineEvent& event, FailureKind cause, ReadStatus status) {
     Family bench(2);
