@@ -94,6 +94,7 @@ void Agent::State::take(const CoordinatorFrame& frame) {
 
 // The session, if there is one, is kept: the coordinator may still have it.
 void Agent::State::say_hello() {
+  ++greetings;
   greeting = true;
   first_hello = true;
   hello_at = now;
@@ -112,7 +113,8 @@ void Agent::State::greet() {
   if (silent() || !greeting || fencing || hello_at > now) return;
   if (first_hello) unsent.clear();  // the report has it
   first_hello = false;
-  emit(SendToCoordinator{Hello{incarnation, std::make_shared<const WorkerReport>(report())}});
+  emit(SendToCoordinator{
+      Hello{incarnation, std::make_shared<const WorkerReport>(report()), greetings}});
   hello_at = now + hello_wait;
   hello_wait = std::min(hello_wait * 2, std::max(kLongestHelloWait, config.hello_interval));
 }

@@ -242,8 +242,9 @@ struct Agent::State {
   // The session, and what is to be said when there is one.
   Epoch epoch = 0;
   std::optional<WorkerSession> session;
-  SessionKey last_key;      // of the last session: no key is used twice
-  bool greeting = true;     // no Welcome yet
+  SessionKey last_key;   // of the last session: no key is used twice
+  bool greeting = true;  // no Welcome yet
+  std::uint64_t greetings = 1;
   bool first_hello = true;  // of this greeting
   bool fencing = false;     // no Hello before readers and reads are gone
   Time hello_at;

@@ -83,6 +83,7 @@ struct Coordinator::State {
     std::vector<WorkerId> leave_blocked_by;      // readers that did not end in time
     std::shared_ptr<const WorkerReport> report;  // while rebuilding
     Incarnation reported = 0;
+    std::uint64_t greeting = 0;  // that told what is known of it
   };
   enum class Phase : std::uint8_t { Idle, Collecting, Securing, Clearing, Waiting, Filling };
   struct Group {

@@ -24,8 +24,10 @@ void Coordinator::State::on(WorkerId worker, const Hello& hello) {
   if (!acceptable(worker, hello)) return;
   Worker& w = workers[worker.index()];
   if (rebuilding) {
-    if (hello.incarnation < w.reported) return;
+    const auto latest = std::pair(w.reported, w.greeting);
+    if (std::pair(hello.incarnation, hello.greeting) < latest) return;
     w.reported = hello.incarnation;
+    w.greeting = hello.greeting;
     w.heard = now;
     w.report = hello.report;
     reported_epoch = std::max(reported_epoch, hello.report->epoch);
@@ -35,7 +37,14 @@ void Coordinator::State::on(WorkerId worker, const Hello& hello) {
   if (hello.incarnation <= w.fenced && checked) {
     return frame(worker, FencedOff{epoch, hello.incarnation, w.fenced});
   }
-  if (hello.incarnation == w.incarnation) return welcome(worker);
+  if (hello.incarnation == w.incarnation) {
+    // It was taken in by what it had said long before, and has never heard of this session: what it
+    // does since is not known here, and cannot be taken in any more.
+    const bool outdated = hello.greeting > w.greeting && hello.report->epoch < epoch;
+    if (!outdated) return welcome(worker);
+    bury(worker);
+    return frame(worker, FencedOff{epoch, hello.incarnation, w.fenced});
+  }
   if (hello.incarnation < w.incarnation && checked) return;
   if (w.incarnation != 0) bury(worker);
   // Someone was cut off from this coordinator while another one, since gone, took an epoch that we
@@ -50,6 +59,7 @@ void Coordinator::State::on(WorkerId worker, const Hello& hello) {
     return frame(worker, FencedOff{epoch, hello.incarnation, w.fenced});
   }
   const bool was_there = w.known;
+  w.greeting = hello.greeting;
   admit(worker, hello.incarnation, *hello.report);
   if (!w.card.host_memory) {
     // Who comes back cannot know how many fetches the others have counted.

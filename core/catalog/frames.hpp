@@ -2,6 +2,7 @@
 // what starts and ends sessions. All of it may be lost, doubled, delayed and reordered.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <variant>
 
@@ -10,10 +11,13 @@
 
 namespace holdfast {
 
-// Repeated until Welcome or Fenced.
+// Repeated until Welcome or Fenced. What changes meanwhile is told after Welcome, so that any
+// report of one greeting is as good as another; one of an earlier greeting of the incarnation is
+// out of date, however late it comes.
 struct Hello {
   Incarnation incarnation = 0;
   std::shared_ptr<const WorkerReport> report;
+  std::uint64_t greeting = 0;  // counts from 1 in each incarnation
 };
 // A session {epoch, incarnation} begins, both ways from number 0.
 struct Welcome {

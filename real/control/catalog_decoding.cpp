@@ -444,7 +444,8 @@ tl::expected<ToCoordinator, BadFrame> CatalogCodec::decode_to_coordinator(std::s
         Decoder decoder(router_, received_, now);
         if (proto.kind_case() == wire::ToCoordinator::kHello) {
           return Hello{proto.hello().incarnation(),
-                       std::make_shared<const WorkerReport>(decoder.get(proto.hello().report()))};
+                       std::make_shared<const WorkerReport>(decoder.get(proto.hello().report())),
+                       proto.hello().greeting()};
         }
         if (proto.kind_case() != wire::ToCoordinator::kFrame) Decoder::bad("an empty frame");
         return decoder.frame<WorkerMessage>(proto.frame());

@@ -399,6 +399,7 @@ std::string CatalogCodec::encode(const ToCoordinator& frame, Time now) {
   Encoder encoder(told_, now);
   if (const auto* hello = std::get_if<Hello>(&frame)) {
     out.mutable_hello()->set_incarnation(hello->incarnation);
+    out.mutable_hello()->set_greeting(hello->greeting);
     encoder.put(*hello->report, *out.mutable_hello()->mutable_report());
   } else {
     encoder.frame(std::get<WorkerFrame>(frame), *out.mutable_frame());

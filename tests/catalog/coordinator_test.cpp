@@ -413,6 +413,65 @@ TEST(Coordinator, TwoCoordinatorsOfOneEpochAreToldApart) {
   EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Ok);
 }
 
+// Nobody could reach it while it rebuilt, so that it knows of no epoch.
+TEST(Coordinator, WhoKnowsALargerEpochMakesItStartAgain) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.restart_coordinator();
+  cluster.beat_for(seconds(3));
+  const Epoch known = cluster.coordinator->epoch();
+  cluster.restart_coordinator();
+  cluster.run_for(seconds(3));
+  ASSERT_LT(cluster.coordinator->epoch(), known);
+  cluster.beat_for(seconds(5));
+  EXPECT_GT(cluster.coordinator->epoch(), known);
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.beat_for(seconds(1));
+  ASSERT_TRUE(cluster.fetch_end(WorkerId(4U)));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Ok);
+}
+
+// A Hello that was under way for long says nothing of what its worker has done since.
+TEST(Coordinator, AGreetingThatIsOutOfDateIsNoReport) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  ScriptedWorker& late = cluster.workers[0];
+  const auto holdings = std::exchange(late.holdings, {});
+  cluster.restart_coordinator();
+  cluster.hello(WorkerId(0U));
+  late.up = false;  // Welcome does not reach it
+  cluster.hello_all();
+  EXPECT_FALSE(view_of(cluster, kOne).fetchable);
+  late.up = true;
+  late.holdings = holdings;
+  ++late.greeting;
+  cluster.hello(WorkerId(0U));
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(late.incarnation, 2U) << "fenced, and back";
+  EXPECT_TRUE(view_of(cluster, kOne).fetchable);
+  // The old one may come once more.
+  cluster.workers[0].incarnation = 1;
+  cluster.hello(WorkerId(0U));
+  cluster.run_for(milliseconds(100));
+  EXPECT_TRUE(cluster.coordinator->alive(WorkerId(0U)));
+}
+
+// Its publishers are gone; half of it is with one that was being filled.
+TEST(Coordinator, WhatIsBeingFilledWasPublished) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.workers[4].fills = false;
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  cluster.workers[6].holdings[kOne].state = HoldingState::Filling;
+  cluster.workers[6].transfers.clear();
+  cluster.restart_coordinator();
+  for (const std::uint32_t w : {0U, 6U}) cluster.hello(WorkerId(w));
+  cluster.run_for(seconds(3));
+  EXPECT_EQ(view_of(cluster, kOne).holders.size(), 2U);
+  EXPECT_TRUE(view_of(cluster, kOne).fetchable);
+}
+
 TEST(Coordinator, InstalledWaitsForSoManyGroups) {
   Small cluster(6);
   cluster.publish_all(kOne);

@@ -24,6 +24,7 @@ struct ScriptedWorker {
   WorkerCard card;
   Incarnation incarnation = 1;
   Epoch epoch = 0;
+  std::uint64_t greeting = 1;
   bool up = true;
   Generation generation = 0;
   std::uint64_t over = 0;
@@ -96,7 +97,7 @@ class ScriptedCluster {
     for (const auto& [plan, begin] : w.transfers) {
       report->transfers.push_back({begin.transfer, begin.edges, false});
     }
-    to_coordinator(id, Hello{w.incarnation, report});
+    to_coordinator(id, Hello{w.incarnation, report, w.greeting});
   }
   void hello_all() {
     for (std::uint32_t i = 0; i < workers.size(); ++i) hello(WorkerId(i));

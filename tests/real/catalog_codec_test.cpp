@@ -306,10 +306,11 @@ TEST(CatalogCodec, CarriesAReport) {
   report->leaving = true;
   CatalogCodec from(&world.router);
   CatalogCodec to(&world.router);
-  const auto decoded = to.decode_to_coordinator(from.encode(Hello{12, report}, kHere), kThere);
+  const auto decoded = to.decode_to_coordinator(from.encode(Hello{12, report, 14}, kHere), kThere);
   ASSERT_TRUE(decoded) << decoded.error().problem;
   const Hello& hello = std::get<Hello>(*decoded);
   EXPECT_EQ(hello.incarnation, 12U);
+  EXPECT_EQ(hello.greeting, 14U);
   EXPECT_EQ(hello.report->card, report->card);
   EXPECT_EQ(hello.report->epoch, 9U);
   EXPECT_EQ(hello.report->lineage, 10U);
