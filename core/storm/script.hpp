@@ -36,7 +36,7 @@ struct Task {
   GroupId group;
   WorkerId worker;            // calls of one worker
   Version version;            // Publish, Withdraw, Retain, Release, Installed
-  std::uint32_t variant = 0;  // Publish: other bytes under the same number
+  std::uint32_t variant = 0;  // Publish: other bytes under the same number, 0 or 1
   FetchCall fetch;
   // This member (by rank) fetches something else, or does not publish.
   std::uint32_t odd_member = 0xffffffffU;

@@ -64,7 +64,8 @@ void Users::publish(const Task& task, WorkerId worker) {
     }
     return unpublish(task, worker, true);
   }
-  const Content content{stage_.world().cards[worker.index()].space, task.version, task.variant};
+  const Content content{stage_.world().cards[worker.index()].space, task.version,
+                        variant_for(task, worker)};
   const bool in_use = std::any_of(open_.begin(), open_.end(), [&](const auto& entry) {
     const OpenCall& open = entry.second;
     return open.worker == worker && (std::holds_alternative<PublishCall>(open.call) ||
@@ -72,6 +73,54 @@ void Users::publish(const Task& task, WorkerId worker) {
   });
   if (!in_use) desk_.write(worker, 0, &content);
   make(worker, PublishCall{task.version}, task.patience);
+}
+
+// All ranks of a trainer publish one content under a number: the guarantee assumes it, since each
+// shard has bytes of its own and nobody could tell a mixture. So a member writes what another one
+// of its group has there; only where none has, what the task says. (Other groups may differ.)
+std::uint32_t Users::variant_for(const Task& task, WorkerId worker) const {
+  for (const WorkerId member : stage_.world().groups[task.group.index()].members) {
+    if (member == worker) continue;
+    if (const auto variant = variant_at(member, task.version)) return *variant;
+  }
+  return task.variant;
+}
+
+// Of the version as it lies in the worker's memory, all of it or the blocks that are there.
+std::optional<std::uint32_t> Users::variant_at(WorkerId worker, const Version& version) const {
+  const Agent* agent = stage_.agent(worker);
+  if (agent == nullptr) return std::nullopt;
+  const World& world = stage_.world();
+  const WorkerCard& card = world.cards[worker.index()];
+  const ModelSpace& space = *world.spaces[card.space.index()];
+  const auto holdings = agent->holdings();
+  for (SlotNumber slot = 0; slot < holdings.size(); ++slot) {
+    const auto& holding = holdings[slot];
+    // What is being published is not listed before its digests are there.
+    const bool written = !holding && slot == 0 && publishing(worker, version);
+    if (!written && (!holding || holding->version != version || holding->verified.none())) continue;
+    for (const std::uint32_t variant : {0U, 1U}) {
+      std::size_t at = 0;
+      bool same = true;
+      for (std::uint32_t number = 0; number < space.blocks(card.shard); ++number) {
+        const BlockId block = space.block(card.shard, number);
+        const auto size = static_cast<std::size_t>(space.block_bytes()[block.index()].count());
+        const auto bytes = stage_.memory(worker, slot).subspan(at, size);
+        at += size;
+        if (!written && !holding->verified.has(number)) continue;
+        same = same && is_block({card.space, version, variant}, block, bytes);
+      }
+      if (same) return variant;
+    }
+  }
+  return std::nullopt;
+}
+
+bool Users::publishing(WorkerId worker, const Version& version) const {
+  return std::any_of(open_.begin(), open_.end(), [&](const auto& entry) {
+    const auto* publish = std::get_if<PublishCall>(&entry.second.call);
+    return entry.second.worker == worker && publish != nullptr && publish->version == version;
+  });
 }
 
 void Users::unpublish(const Task& task, WorkerId worker, bool then_publish) {

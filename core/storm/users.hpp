@@ -52,6 +52,10 @@ class Users {
   };
   CallId make(WorkerId worker, const Call& call, Time patience);
   void publish(const Task& task, WorkerId worker);
+  [[nodiscard]] std::uint32_t variant_for(const Task& task, WorkerId worker) const;
+  [[nodiscard]] std::optional<std::uint32_t> variant_at(WorkerId worker,
+                                                        const Version& version) const;
+  [[nodiscard]] bool publishing(WorkerId worker, const Version& version) const;
   void unpublish(const Task& task, WorkerId worker, bool then_publish);
   void fetch(const Task& task, WorkerId worker);
   void single(const Task& task, WorkerId worker);
