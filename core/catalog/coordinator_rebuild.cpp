@@ -27,8 +27,10 @@ void Coordinator::State::finish_rebuild() {
     arm(w.heard + config.detection, TimerKind::Expiry, worker.value());
   }
   rebuilding = false;
-  // What has a root first: a publish that was not answered yet may differ from it.
+  // What has a root first, and all digests of it that anybody knows: a publish that was not
+  // answered yet may differ from it.
   for (const bool rooted : {true, false}) {
+    if (!rooted) rebuild_digests(reported);
     for (const WorkerId worker : reported) {
       adopt_holdings(worker, *workers[worker.index()].report, [rooted](const Holding& holding) {
         return (holding.root != Hash128{}) == rooted;
@@ -100,6 +102,24 @@ bool Coordinator::State::fits(const OpenTransfer& open, WorkerId worker) const {
   });
 }
 
+// The plans that are carried out have the digests of all blocks with them.
+void Coordinator::State::rebuild_digests(const std::vector<WorkerId>& reported) {
+  for (const WorkerId worker : reported) {
+    for (const OpenTransfer& open : workers[worker.index()].report->transfers) {
+      if (!fits(open, worker)) continue;
+      const TransferRef& ref = open.transfer;
+      VersionState* version = find({ref->space, ref->version});
+      if (version == nullptr || ref->root == Hash128{} || version->root != ref->root) continue;
+      for (std::uint32_t b = 0; b < space(ref->space).blocks(); ++b) {
+        if (version->digest_known[b]) continue;
+        version->digest_known[b] = true;
+        (*version->digests)[b] = ref->tables->digest(BlockId(b));
+        --version->digests_missing;
+      }
+    }
+  }
+}
+
 // Plans that are being carried out go on, with the edges that their readers have now.
 void Coordinator::State::rebuild_transfers(const std::vector<WorkerId>& reported) {
   for (const WorkerId worker : reported) {
@@ -115,13 +135,6 @@ void Coordinator::State::rebuild_transfers(const std::vector<WorkerId>& reported
         transfer.plan = ref->plan;
         transfer.first = transfer.ref = ref;
         VersionState& version = *find(key);
-        for (std::uint32_t b = 0; b < space(key.first).blocks(); ++b) {
-          if (version.digest_known[b] || ref->root == Hash128{}) continue;
-          version.digest_known[b] = true;
-          (*version.digests)[b] = ref->tables->digest(BlockId(b));
-          --version.digests_missing;
-        }
-        version.root = ref->root;
         version.published = true;
         if (version.retention.copies == 0) version.retention = ref->retention;
       }

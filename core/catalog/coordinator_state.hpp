@@ -125,7 +125,7 @@ struct Coordinator::State {
     std::shared_ptr<std::vector<std::uint64_t>> digests;  // by block; fixed once all are known
     std::vector<bool> digest_known;
     std::uint32_t digests_missing = 0;
-    Hash128 root;  // once all digests are known
+    Hash128 root;  // once all digests are known, or a holder has said it
     bool published = false;
     bool withdrawn = false;
     bool lost = false;
@@ -368,6 +368,7 @@ struct Coordinator::State {
   // coordinator_rebuild.cpp
   void finish_rebuild();
   [[nodiscard]] bool fits(const OpenTransfer& open, WorkerId worker) const;
+  void rebuild_digests(const std::vector<WorkerId>& reported);
   void rebuild_transfers(const std::vector<WorkerId>& reported);
   void rebuild_generations(const std::vector<WorkerId>& reported);
   void rebuild_grants(const std::vector<WorkerId>& reported);

@@ -133,7 +133,8 @@ void Coordinator::State::answer(WorkerId worker, CallId call, CallResult result)
   send(worker, Answer{call, std::move(result)});
 }
 
-// False, and nothing changes, if they differ from what is known.
+// False, and nothing changes, if they differ from what is known: in one block, or in the root that
+// they would complete, which a holder of other shards has said.
 bool Coordinator::State::add_digests(VersionState& version, SpaceId id, ShardId shard,
                                      const std::vector<std::uint64_t>& digests) {
   const BlockSet all = BlockSet::full(space(id).blocks(shard));
@@ -145,13 +146,23 @@ bool Coordinator::State::add_digests(VersionState& version, SpaceId id, ShardId 
   });
   if (!same) return mutated(Mutant::AcceptSecondRoot);
   if (version.digests_missing == 0) return true;
+  // Blocks that are not known are zero so far, and are so again if these are not taken.
+  std::vector<std::size_t> fresh;
   number = 0;
   each_block(space(id), shard, all, [&](std::size_t block) {
+    if (!version.digest_known[block]) fresh.push_back(block);
     (*version.digests)[block] = digests[number++];
-    if (!version.digest_known[block]) --version.digests_missing;
-    version.digest_known[block] = true;
   });
-  if (version.digests_missing == 0) version.root = digest_root(*version.digests);
+  if (fresh.size() == version.digests_missing) {
+    const Hash128 root = digest_root(*version.digests);
+    if (version.root != Hash128{} && version.root != root) {
+      for (const std::size_t block : fresh) (*version.digests)[block] = 0;
+      return mutated(Mutant::AcceptSecondRoot);
+    }
+    version.root = root;
+  }
+  for (const std::size_t block : fresh) version.digest_known[block] = true;
+  version.digests_missing -= static_cast<std::uint32_t>(fresh.size());
   return true;
 }
 

@@ -174,8 +174,15 @@ void Coordinator::State::adopt_holdings(WorkerId worker, const WorkerReport& rep
     const std::uint32_t blocks = space(card.space).blocks(holding.shard);
     if (holding.verified.size() != blocks) continue;
     VersionState& version = version_at(key);
+    // Two roots of one version are two versions: the one that is heard of first stands.
+    const Hash128 known = version.root;
+    if (holding.root != Hash128{}) {
+      if (known != Hash128{} && known != holding.root) continue;
+      version.root = holding.root;
+    }
     if (holding.digests && holding.digests->size() == blocks &&
         !add_digests(version, card.space, holding.shard, *holding.digests)) {
+      version.root = known;
       continue;
     }
     note_number(key);

@@ -53,6 +53,46 @@ TEST(Coordinator, ASecondRootIsAConflictAndChangesNothing) {
   EXPECT_EQ(view_of(cluster, kOne).holders.size(), 3U);
 }
 
+// One shard is left of a version, with the root of all: others must not be put beside it.
+TEST(Coordinator, TheRootThatAHolderKnowsStands) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  const Hash128 root = view_of(cluster, kOne).root;
+  cluster.workers[6].holdings[kOne].digests = cluster.workers[2].holdings[kOne].digests;
+  for (const std::uint32_t w : {0U, 2U, 4U}) {
+    ++cluster.workers[w].incarnation;
+    cluster.workers[w].holdings.clear();
+  }
+  cluster.restart_coordinator();
+  cluster.hello_all();
+  ASSERT_EQ(view_of(cluster, kOne).holders.size(), 1U);
+  cluster.publish(WorkerId(0U), kOne, 8);
+  cluster.run_for(milliseconds(1));
+  EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::VersionConflict);
+  EXPECT_FALSE(view_of(cluster, kOne).fetchable);
+  cluster.publish(WorkerId(0U), kOne);
+  cluster.run_for(milliseconds(1));
+  EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::Ok);
+  EXPECT_TRUE(view_of(cluster, kOne).fetchable);
+  EXPECT_EQ(view_of(cluster, kOne).root, root);
+}
+
+// Who reads has the digests of all blocks: a publish that no coordinator has answered gives way.
+TEST(Coordinator, WhatIsBeingReadStandsAgainstAPublishThatNobodyAnswered) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.workers[4].fills = cluster.workers[6].fills = false;
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(100));
+  cluster.run_for(milliseconds(100));
+  cluster.workers[0].holdings[kOne].digests =
+      std::make_shared<const std::vector<std::uint64_t>>(4, 8);
+  cluster.restart_coordinator();
+  cluster.hello_all();
+  EXPECT_EQ(view_of(cluster, kOne).holders, std::vector{WorkerId(2U)});
+}
+
 TEST(Coordinator, ABufferHoldsOneVersion) {
   Small cluster;
   cluster.publish_all(kOne);
