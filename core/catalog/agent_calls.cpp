@@ -122,7 +122,11 @@ void Agent::State::start(const CallMade& made, const UnpublishCall& call) {
   if (called_about(call.version) || filling(*slot)) {
     return finish(made.id, CallStatus::BufferBusy, "another call is about it");
   }
-  if (fetch && fetch->call.destination == Destination::InPlace) {
+  // What the group is about to run is not taken back before the fetch is over for all.
+  const bool fetched = fetch && decision.n == fetch->n &&
+                       decision.generation == fetch->generation &&
+                       decision.result.version == call.version;
+  if (fetch && (fetched || fetch->call.destination == Destination::InPlace)) {
     return finish(made.id, CallStatus::BufferBusy, "a fetch is open");
   }
   open(made);

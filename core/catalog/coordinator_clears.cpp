@@ -64,8 +64,37 @@ void Coordinator::State::call_off_clear(WorkerId worker, VersionKey key) {
   drop_clear(worker, key);
   Holder* holder = holder_of(worker, key);
   if (holder == nullptr) return;
+  if (draining) return offer_again(worker, *holder);
   set_serving(worker, *holder, false, false);
-  if (draining) send(worker, Unhide{key.second});
+}
+
+// The worker was told Clear, and may be rid of the version before it hears that it is to offer it
+// again: until it says what it has, the copy is read from but nobody relies on it.
+void Coordinator::State::offer_again(WorkerId worker, Holder& holder) {
+  set_serving(worker, holder, false, false);
+  holder.returning = true;
+  send(worker, Unhide{holder.version.second});
+  ask_to_tell(worker, holder.version, 0);
+}
+
+// The version is no longer at the worker, nor anything that was read of it. What it was about to
+// read was planned with what it had: that is planned anew.
+void Coordinator::State::forget_cleared(WorkerId worker, VersionKey key) {
+  drop_holder(worker, key);
+  const std::set<PlanNumber> plans = workers[worker.index()].plans;
+  for (const PlanNumber plan : plans) {
+    const auto transfer = transfers.find(plan);
+    if (transfer != transfers.end() && transfer->second.version == key) stop_reader(plan, worker);
+  }
+  const WorkerCard& card = workers[worker.index()].card;
+  if (card.host_memory) {
+    VersionState* version = find(key);
+    if (version != nullptr && version->offloads.erase(worker) != 0) judge_soon(key);
+    return;
+  }
+  Group& group = groups[card.group.index()];
+  if (group.runs == key.second) group.runs.reset();
+  if (!mutated(Mutant::LoseWakeUp)) wait_again(worker);
 }
 
 void Coordinator::State::clear_deadline(WorkerId worker, VersionKey key) {
@@ -165,6 +194,9 @@ void Coordinator::State::call_off_leave(WorkerId worker) {
     if (job.reason == ClearReason::Leave) keys.push_back(job.version);
   }
   for (const VersionKey& key : keys) call_off_clear(worker, key);
+  for (const Holder& holder : workers[worker.index()].holders) {
+    if (find(holder.version)->retention.copies != 0) judge_soon(holder.version);
+  }
 }
 
 void Coordinator::State::on(WorkerId worker, const Cleared& message) {
@@ -172,15 +204,11 @@ void Coordinator::State::on(WorkerId worker, const Cleared& message) {
   const ClearJob* found = clear_of(worker, key);
   if (found == nullptr) {
     // Of a clear that was called off meanwhile, or that a coordinator before us ordered.
-    drop_holder(worker, key);
-    if (!workers[worker.index()].card.host_memory) {
-      dirty_groups.insert(workers[worker.index()].card.group);
-    }
-    return;
+    return forget_cleared(worker, key);
   }
   const ClearJob job = *found;
   drop_clear(worker, key);
-  drop_holder(worker, key);
+  forget_cleared(worker, key);
   switch (job.reason) {
     case ClearReason::Unpublish: {
       CallResult result;
@@ -190,8 +218,6 @@ void Coordinator::State::on(WorkerId worker, const Cleared& message) {
       break;
     }
     case ClearReason::Fetch:
-      if (mutated(Mutant::LoseWakeUp)) break;
-      dirty_groups.insert(workers[worker.index()].card.group);
       break;
     case ClearReason::Leave:
       dirty_leaves.insert(worker);
@@ -217,10 +243,7 @@ void Coordinator::State::on(WorkerId worker, const ClearFailed& message) {
     case ClearReason::Unpublish:  // immutable and hidden; the worker has answered its call
       break;
     case ClearReason::Fetch:
-      if (Holder* holder = holder_of(worker, key)) {
-        set_serving(worker, *holder, false, false);
-        send(worker, Unhide{key.second});
-      }
+      if (Holder* holder = holder_of(worker, key)) offer_again(worker, *holder);
       finish_fetch(workers[worker.index()].card.group, result);
       break;
     case ClearReason::Leave: {

@@ -247,6 +247,7 @@ void Coordinator::State::check_filled(GroupId id) {
   for (const WorkerId member : group.members) {
     const Holder* holder = holder_of(member, key);
     if (holder == nullptr || !holder->verified.all()) return;
+    if (holder->hidden || holder->returning) return;  // is giving it up, or may have
     if (!workers[member.index()].plans.empty()) return;
   }
   // Nobody may run the new version while another still runs the old one: whoever has not been
@@ -255,7 +256,9 @@ void Coordinator::State::check_filled(GroupId id) {
   for (const WorkerId member : group.members) {
     if (group.stopped.contains(member) || workers[member.index()].holders.size() < 2) continue;
     all_stopped = false;
-    if (group.asked_to_stop.insert(member).second) send(member, Tell{key.second, group.last.n});
+    if (group.asked_to_stop.insert(member).second) {
+      ask_to_tell(member, key, group.last.n);
+    }
   }
   if (!all_stopped) return;
   CallResult result;

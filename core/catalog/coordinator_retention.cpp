@@ -15,7 +15,8 @@ struct Coordinator::State::RetentionView {
   Retained retained;
 };
 
-void Coordinator::State::view_retention(VersionKey key, RetentionView& view) {
+// `leavers_count`: of those who are to leave, the copies that they have not been let go with yet.
+void Coordinator::State::view_retention(VersionKey key, RetentionView& view, bool leavers_count) {
   const VersionState& version = *find(key);
   const ModelSpace& model = space(key.first);
   std::set<LayoutNumber> layouts;
@@ -38,12 +39,14 @@ void Coordinator::State::view_retention(VersionKey key, RetentionView& view) {
     Bytes used;
     if (w.card.host_memory) used = used_of(WorkerId(i));
     const Bytes free = w.card.budget > used ? w.card.budget - used : Bytes(0);
-    view.workers.push_back({WorkerId(i), roster[i], w.card.host_memory, w.card.reliable, true,
-                            w.leaving || w.gone, free});
+    const Holder* held = holder_of(WorkerId(i), key);
+    const bool bound = leavers_count && held != nullptr && !held->hidden;
+    view.workers.push_back({WorkerId(i), roster[i], w.card.host_memory && !w.leaving,
+                            w.card.reliable, true, (w.leaving && !bound) || w.gone, free});
   }
   for (const WorkerId worker : version.holders) {
     const Holder* holder = holder_of(worker, key);
-    if (holder->hidden) continue;
+    if (holder->hidden || holder->returning) continue;
     if (holder->shard != kWholeModel) {
       const std::uint32_t shard = first[holder->shard.layout] + holder->shard.rank;
       const CopyState state = holder->broken           ? CopyState::Broken
@@ -124,7 +127,7 @@ void Coordinator::State::judge(VersionKey key) {
   version.judging = false;
   if (version.retention.copies == 0) return;
   RetentionView view;
-  view_retention(key, view);
+  view_retention(key, view, false);
   version.safe = safety(domains, view.retained).domains;
   version.reason.clear();
   const HolderChoice choice = choose_holders(domains, view.retained);
@@ -172,7 +175,8 @@ void Coordinator::State::secure(WorkerId worker, ClearJob& job) {
     return send_clear(worker, job);
   }
   RetentionView view;
-  view_retention(job.version, view);
+  // What is present is what must remain: who leaves is bound as long as it has not been let go.
+  view_retention(job.version, view, true);
   const std::vector<WorkerId> leaving{worker};
   // Shards come and go with the layouts of the holders; then the answer is a first one again.
   if (job.floor.size() != view.shards.size()) job.floor.clear();

@@ -45,6 +45,8 @@ struct Coordinator::State {
     bool published = false;        // by publish
     bool hidden = false;           // Clear was sent: gains no reader
     bool pending = false;          // is to be cleared: serves only what makes that possible
+    bool returning = false;        // was told Unhide: may have cleared it before it heard
+    std::uint32_t untold = 0;      // Tell that it has not answered
     bool broken = false;           // filled for a fetch that ended before its group was complete
     bool noted_withdrawn = false;  // what the worker was told of the version
     Retention noted;
@@ -271,6 +273,7 @@ struct Coordinator::State {
   bool add_digests(VersionState& version, SpaceId id, ShardId shard,
                    const std::vector<std::uint64_t>& digests);
   void judge_published(VersionKey key);
+  void ask_to_tell(WorkerId worker, VersionKey key, std::uint64_t n);
   void newly_fetchable(VersionKey key);
   void judge_cover(VersionKey key);
   void lose(VersionKey key);
@@ -303,6 +306,8 @@ struct Coordinator::State {
   void send_clear(WorkerId worker, ClearJob& job);
   ClearJob* clear_of(WorkerId worker, VersionKey key);
   void drop_clear(WorkerId worker, VersionKey key);
+  void offer_again(WorkerId worker, Holder& holder);
+  void forget_cleared(WorkerId worker, VersionKey key);
   void call_off_clear(WorkerId worker, VersionKey key);
   void clear_deadline(WorkerId worker, VersionKey key);
   void continue_leave(WorkerId worker);
@@ -355,7 +360,7 @@ struct Coordinator::State {
   void on(WorkerId worker, const AskRetain& message);
   void on(WorkerId worker, const AskRelease& message);
   struct RetentionView;
-  void view_retention(VersionKey key, RetentionView& view);
+  void view_retention(VersionKey key, RetentionView& view, bool leavers_count);
   [[nodiscard]] static bool covers(const ModelSpace& model, ShardId shard, const BlockSet& blocks);
   [[nodiscard]] Bytes used_of(WorkerId worker);
   void order_offloads(VersionKey key, const RetentionView& view,

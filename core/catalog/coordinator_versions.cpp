@@ -307,10 +307,22 @@ void Coordinator::State::answer_installed(VersionKey key) {
   });
 }
 
+// `n`: of a fetch, or zero (Tell). Answers come in the order of the questions.
+void Coordinator::State::ask_to_tell(WorkerId worker, VersionKey key, std::uint64_t n) {
+  if (Holder* holder = holder_of(worker, key)) ++holder->untold;
+  send(worker, Tell{key.second, n});
+}
+
 void Coordinator::State::on(WorkerId worker, const Progress& message) {
   const VersionKey key{workers[worker.index()].card.space, message.version};
   if (Holder* holder = holder_of(worker, key)) {
     verify_blocks(worker, *holder, message.verified);
+    if (message.told && holder->untold > 0 && --holder->untold == 0 && holder->returning) {
+      holder->returning = false;
+      if (find(key)->retention.copies != 0) judge_soon(key);
+      const WorkerCard& its = workers[worker.index()].card;
+      if (!its.host_memory) dirty_groups.insert(its.group);
+    }
   }
   const WorkerCard& card = workers[worker.index()].card;
   if (message.told && message.n != 0 && !card.host_memory) {
@@ -353,7 +365,7 @@ void Coordinator::State::judge_cover(VersionKey key) {
     asking = !version->doubtful.empty() && !version->told;
     if (asking) {
       version->told = true;
-      for (const WorkerId worker : version->doubtful) send(worker, Tell{key.second});
+      for (const WorkerId worker : version->doubtful) ask_to_tell(worker, key, 0);
     } else {
       version->doubtful.clear();
     }

@@ -191,6 +191,25 @@ TEST(AgentUnpublish, UnknownAndBusy) {
   EXPECT_EQ(bench.status(bench.call(FetchCall{})), CallStatus::BufferBusy);
 }
 
+// The group counts on what was fetched until the fetch is over for all.
+TEST(AgentUnpublish, NotWhileTheGroupFetchesIt) {
+  AgentBench bench(gpu_card(2));
+  bench.start();
+  FetchCall shadow;
+  shadow.destination = Destination::Shadow;
+  const CallId fetch = bench.fetching(bench_transfer(1, kOne), 1, shadow);
+  bench.blocks(1, 0, kBlocks);
+  bench.step(TransferFilled{1});
+  bench.step(TransferIdle{1});
+  EXPECT_EQ(bench.status(bench.call(UnpublishCall{kOne})), CallStatus::BufferBusy);
+  CallResult ok;
+  ok.version = kOne;
+  bench.say(FetchDone{1, 1, ok});
+  ASSERT_EQ(bench.status(fetch), CallStatus::Ok);
+  EXPECT_FALSE(bench.status(bench.call(UnpublishCall{kOne})));
+  EXPECT_EQ(bench.heard<AskUnpublish>().size(), 1U);
+}
+
 TEST(AgentClear, AWordTooLateIsAnswered) {
   AgentBench bench;
   bench.start();

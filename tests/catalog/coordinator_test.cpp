@@ -1,32 +1,10 @@
 // The coordinator beside workers that do as they are told. Invariants are checked after each step.
 #include <gtest/gtest.h>
 
-#include "tests/catalog/scripted_cluster.hpp"
+#include "tests/catalog/small_cluster.hpp"
 
 namespace holdfast::testing_support {
 namespace {
-
-constexpr Version kOne{0, 1};
-constexpr Version kTwo{0, 2};
-
-// Four hosts, groups of two ranks, eight blocks: group 0 publishes, group 1 fetches.
-struct Small : ScriptedCluster {
-  explicit Small(std::uint32_t hosts = 4, const CoordinatorConfig& config = {})
-      : ScriptedCluster(1, hosts, 2, 8, config) {
-    hello_all();
-  }
-  void publish_all(Version version, std::uint32_t group = 0) {
-    for (const WorkerId member : members(GroupId(group))) publish(member, version);
-    run_for(milliseconds(1));
-  }
-};
-
-Coordinator::VersionView view_of(const ScriptedCluster& cluster, Version version) {
-  for (const auto& view : cluster.coordinator->versions()) {
-    if (view.version == version) return view;
-  }
-  return {};
-}
 
 TEST(Coordinator, PublishedWhenEveryShardOfAGroupIs) {
   Small cluster;
@@ -385,27 +363,6 @@ TEST(Coordinator, WithdrawnWeightsAreNotFetched) {
   EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::UnknownVersion);
 }
 
-TEST(Coordinator, RetainedVersionsGoToHostMemoryBeforeTheyLeave) {
-  Small cluster;
-  cluster.publish_all(kOne);
-  cluster.say(WorkerId(0U),
-              AskRetain{cluster.next_call(), kOne, {1, Level::Host}, cluster.now + seconds(10)});
-  cluster.run_for(milliseconds(100));
-  EXPECT_EQ(cluster.last_answer(WorkerId(0U)).safe, 1U);
-  for (const WorkerId member : cluster.members(GroupId(0U))) {
-    cluster.say(member, AskUnpublish{cluster.next_call(), kOne, cluster.now + seconds(10)});
-  }
-  cluster.run_for(seconds(1));
-  EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::Ok);
-  EXPECT_EQ(cluster.last_answer(WorkerId(2U)).status, CallStatus::Ok);
-  EXPECT_TRUE(view_of(cluster, kOne).fetchable);
-  EXPECT_EQ(view_of(cluster, kOne).safe, 1U);
-  // Released, the copies go.
-  cluster.say(WorkerId(0U), AskRelease{cluster.next_call(), kOne});
-  cluster.run_for(seconds(1));
-  EXPECT_FALSE(view_of(cluster, kOne).fetchable);
-}
-
 TEST(Coordinator, ANewCoordinatorGoesOnFromReports) {
   Small cluster;
   cluster.publish_all(kOne);
@@ -525,35 +482,6 @@ TEST(Coordinator, InstalledWaitsForSoManyGroups) {
   cluster.run_for(milliseconds(100));
   EXPECT_EQ(cluster.heard<Answer>(WorkerId(0U)).size(), answers + 1);
   EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::Ok);
-}
-
-TEST(Coordinator, WhoFailsToLeaveServesAgain) {
-  Small cluster;
-  cluster.publish_all(kOne);
-  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
-  cluster.run_for(milliseconds(100));
-  cluster.workers[6].clears = false;
-  cluster.say(WorkerId(6U), AskLeave{cluster.next_call(), cluster.now + seconds(5)});
-  cluster.run_for(milliseconds(100));
-  EXPECT_EQ(view_of(cluster, kOne).hidden, std::vector{WorkerId(6U)});
-  cluster.say(WorkerId(6U), ClearFailed{kOne, {WorkerId(4U)}});
-  cluster.run_for(milliseconds(100));
-  EXPECT_EQ(cluster.last_answer(WorkerId(6U)).status, CallStatus::DrainTimeout);
-  EXPECT_EQ(cluster.last_answer(WorkerId(6U)).who, std::vector{WorkerId(4U)});
-  EXPECT_EQ(cluster.heard<Unhide>(WorkerId(6U)).size(), 1U);
-  EXPECT_TRUE(view_of(cluster, kOne).hidden.empty());
-}
-
-TEST(Coordinator, LeavingIsNoDeath) {
-  Small cluster;
-  cluster.publish_all(kOne);
-  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
-  cluster.run_for(milliseconds(100));
-  cluster.say(WorkerId(6U), AskLeave{cluster.next_call(), cluster.now + seconds(5)});
-  cluster.run_for(milliseconds(100));
-  EXPECT_EQ(cluster.last_answer(WorkerId(6U)).status, CallStatus::Ok);
-  EXPECT_EQ(cluster.heard<LeaveNow>(WorkerId(6U)).size(), 1U);
-  EXPECT_EQ(cluster.workers[4].generation, 2U);
 }
 
 }  // namespace
