@@ -68,10 +68,6 @@ void Oracle::call_made(const Stage& stage, const CallSight& sight) {
     retained_.insert({space, retain->version});
   } else if (const auto* unpublish = std::get_if<UnpublishCall>(sight.call)) {
     given_up_[{space, unpublish->version}] = stage.now();
-  } else if (std::holds_alternative<LeaveCall>(*sight.call)) {
-    for (const auto& holding : stage.agent(sight.worker)->holdings()) {
-      if (holding) given_up_[{space, holding->version}] = stage.now();
-    }
   } else if (const auto* fetch = std::get_if<FetchCall>(sight.call); fetch != nullptr && calm_) {
     open.judged = !fetch->version && open.deadline - open.made >= seconds(60);
     if (open.judged) open.due = latest_there(stage, space);
@@ -216,6 +212,13 @@ void Oracle::note_group_lives(const Stage& stage, WorkerId dying, bool coordinat
 void Oracle::after_coordinator(const Stage& stage, const CoordinatorSight& sight) {
   if (violation_ || sight.zombie) return;
   check_overdue(stage);
+  // A late word of somebody dead counts as any other: there is no clock that both ends share. So
+  // detection begins with the last one that comes.
+  if (sight.worker.valid() && stage.agent(sight.worker) == nullptr) {
+    for (Ghost& ghost : ghosts_) {
+      if (ghost.worker == sight.worker && counts(stage, ghost)) ghost.heard = stage.now();
+    }
+  }
   for (const std::string& broken : broken_invariants(*stage.coordinator(), stage.now())) {
     fail(stage, "invariant", "coordinator: " + broken);
   }

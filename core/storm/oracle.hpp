@@ -96,7 +96,7 @@ class Oracle final : public Watcher {
     Version version;
     ShardId shard;
     BlockSet verified;
-    Time died;
+    Time heard;  // the last word of it at the coordinator, or its death if that was later
   };
   struct Claim {
     std::uint32_t safe = 0;
@@ -134,6 +134,8 @@ class Oracle final : public Watcher {
   void check_claims(const Stage& stage);
   void check_lost(const Stage& stage, WorkerId worker, const CallResult& result);
   void check_durable(const Stage& stage);
+  // The coordinator need not know of its death yet.
+  [[nodiscard]] bool counts(const Stage& stage, const Ghost& ghost) const;
   [[nodiscard]] std::vector<Copy> copies(const Stage& stage, VersionKey key, bool ghosts) const;
   [[nodiscard]] bool covered(VersionKey key, const std::vector<Copy>& copies,
                              const std::vector<DomainId>& without, Level level, bool spot) const;

@@ -24,6 +24,10 @@ bool Oracle::in_touch(const Stage& stage, WorkerId worker) const {
          coordinator->alive(worker) && stage.reachable(worker);
 }
 
+bool Oracle::counts(const Stage& stage, const Ghost& ghost) const {
+  return stage.now() - ghost.heard <= world_.coordinator.detection + kGrace;
+}
+
 std::vector<Oracle::Copy> Oracle::copies(const Stage& stage, VersionKey key, bool ghosts) const {
   const ModelSpace& space = *world_.spaces[key.first.index()];
   std::vector<Copy> found;
@@ -52,10 +56,9 @@ std::vector<Oracle::Copy> Oracle::copies(const Stage& stage, VersionKey key, boo
   }
   if (!ghosts) return found;
   for (const Ghost& ghost : ghosts_) {
-    if (world_.cards[ghost.worker.index()].space != key.first || ghost.version != key.second ||
-        stage.now() - ghost.died > world_.coordinator.detection + kGrace) {
-      continue;
-    }
+    const bool other =
+        world_.cards[ghost.worker.index()].space != key.first || ghost.version != key.second;
+    if (other || !counts(stage, ghost)) continue;
     add(ghost.worker, ghost.shard, ghost.verified);
   }
   return found;
@@ -149,7 +152,7 @@ void Oracle::check_durable(const Stage& stage) {
     if (given_up != given_up_.end() && given_up->second + seconds(30) > claim.at) continue;
     std::set<DomainId> failed;
     for (const Ghost& ghost : ghosts_) {
-      if (ghost.died + world_.coordinator.detection + kGrace < claim.at) continue;
+      if (ghost.heard + world_.coordinator.detection + kGrace < claim.at) continue;
       const WorkerCard& card = world_.cards[ghost.worker.index()];
       if (card.reliable) failed.insert(world_.topology->around(card.node, claim.level));
     }
