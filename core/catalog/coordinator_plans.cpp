@@ -377,6 +377,7 @@ void Coordinator::State::plan_overdue(PlanNumber id) {
     workers[worker.index()].plans.erase(id);
     wait_again(worker);
   }
+  forget_transfer_if_done(id);
 }
 
 }  // namespace holdfast

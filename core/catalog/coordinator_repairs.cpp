@@ -182,6 +182,7 @@ void Coordinator::State::on(const RepairMade& made) {
   for (const auto& [worker, reader] : transfer.readers) waiting.push_back(worker);
   for (const WorkerId worker : waiting) start_if_granted(made.id, transfer, worker);
   replan(made.id, {made.unmended.begin(), made.unmended.end()});
+  forget_transfer_if_done(made.id);  // the last reader was done while the joiners were planned
 }
 
 }  // namespace holdfast

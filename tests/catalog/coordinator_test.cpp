@@ -331,6 +331,30 @@ TEST(Coordinator, AJoinerMayDieOnTheWay) {
   EXPECT_EQ(cluster.coordinator->open_transfers(), 0U);
 }
 
+// The running plan ends while the planner is asked for a joiner and does not answer.
+TEST(Coordinator, APlanThatWaitsForJoinersAloneEndsWithTheQuestion) {
+  CoordinatorConfig config;
+  config.plan_deadline = milliseconds(500);
+  Small cluster(6, config);
+  cluster.publish_all(kOne);
+  cluster.workers[4].fills = cluster.workers[6].fills = false;
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  cluster.plans = false;
+  cluster.fetch(GroupId(2U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  for (const std::uint32_t w : {4U, 6U}) {
+    cluster.fill(WorkerId(w), cluster.workers[w].transfers.begin()->first);
+  }
+  cluster.run_for(milliseconds(100));
+  ASSERT_EQ(cluster.coordinator->open_transfers(), 1U);
+  cluster.plans = true;
+  cluster.run_for(seconds(1));
+  ASSERT_TRUE(cluster.fetch_end(WorkerId(8U)));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(8U))->status, CallStatus::Ok);
+  EXPECT_EQ(cluster.coordinator->open_transfers(), 0U);
+}
+
 TEST(Coordinator, ALostVersionIsNamedOnlyWhenNobodyHasIt) {
   Small cluster;
   cluster.publish_all(kOne);

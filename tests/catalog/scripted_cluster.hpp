@@ -209,6 +209,7 @@ class ScriptedCluster {
   Time now = seconds(1);
   Policy policy = Policy::Chain;
   std::function<bool(WorkerId, const CoordinatorMessage&)> intercept;  // true: not to be answered
+  bool plans = true;  // false: the planner answers nothing
   [[nodiscard]] const ModelSpace& space() const { return *space_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
   std::uint64_t next_call() { return ++calls_; }
@@ -233,7 +234,7 @@ class ScriptedCluster {
       if (auto* send = std::get_if<SendToWorker>(&command)) {
         at(now + kLatency,
            [this, id = send->worker, frame = std::move(send->frame)] { receive(id, frame); });
-      } else {
+      } else if (plans) {
         at(now + milliseconds(1), [this, life, question = command] {
           if (life != coordinator_life_) return;
           step(*answer_question(router_, question, policy, {}));
