@@ -81,29 +81,40 @@ void Agent::State::on(const SlotDigested& event) {
     slot.holding = std::move(holding);
     slot.shown = HoldingState::Published;
     slot.tables = nullptr;
+    slot.unheard = call->id;
   }
   if (slot.holding) slot.holding->digests = event.digests;
   call->ready = true;
   ask(*call);
 }
 
-// A version that is refused is not there; what ended for want of time may have been recorded.
-void Agent::State::published(const OpenCall& call, const CallResult& result) {
-  const auto slot = slot_of(std::get<PublishCall>(call.call).version);
-  if (!slot) return;
+// A version that is refused is not there. What ended for want of time may have been recorded: the
+// answer comes later, or it is asked for again.
+void Agent::State::published(SlotNumber slot, bool was_there, const CallResult& result) {
   switch (result.status) {
     case CallStatus::Ok:
-      slots[*slot].holding->root = result.root;
+      slots[slot].holding->root = result.root;
+      slots[slot].unheard.reset();
       return;
     case CallStatus::VersionConflict:
     case CallStatus::VersionNotNew:
     case CallStatus::UnknownVersion:
     case CallStatus::Withdrawn:
     case CallStatus::BufferBusy:
-      if (!call.was_there) drop_or_clear(*slot);
+      if (!was_there || slots[slot].unheard) drop_or_clear(slot);
       return;
     default:
       return;
+  }
+}
+
+// Publishes that ended before a coordinator answered: this one may not have them.
+void Agent::State::ask_unheard() {
+  for (const Slot& slot : slots) {
+    if (!slot.unheard) continue;
+    const bool open = std::any_of(calls.begin(), calls.end(),
+                                  [&](const OpenCall& call) { return call.id == *slot.unheard; });
+    if (!open) tell(Publish{*slot.unheard, slot.holding->version, slot.holding->digests, now});
   }
 }
 
@@ -166,9 +177,17 @@ void Agent::State::on(const LeaveNow& /*message*/) {
 void Agent::State::on(const Answer& message) {
   const auto call = std::find_if(calls.begin(), calls.end(),
                                  [&](const OpenCall& c) { return c.id == message.call; });
-  if (call == calls.end() || !call->ready) return;
+  if (call == calls.end()) {
+    for (SlotNumber slot = 0; slot < slots.size(); ++slot) {
+      if (slots[slot].unheard == message.call) published(slot, false, message.result);
+    }
+    return;
+  }
+  if (!call->ready) return;
   CallResult result = message.result;
-  if (std::holds_alternative<PublishCall>(call->call)) published(*call, result);
+  if (const auto* publish = std::get_if<PublishCall>(&call->call)) {
+    if (const auto slot = slot_of(publish->version)) published(*slot, call->was_there, result);
+  }
   if (const auto* unpublish = std::get_if<UnpublishCall>(&call->call)) {
     // Only what has drained here is done, whatever the coordinator thinks.
     if (result.status == CallStatus::Ok && slot_of(unpublish->version)) {

@@ -72,8 +72,9 @@ std::optional<SlotNumber> Agent::State::source_slot(const PlannedTransfer& plann
   if (!slot && to_be_filled(planned)) slot = prepare(planned);
   if (!slot) return std::nullopt;
   const Holding& holding = *slots[*slot].holding;
-  const bool other_root = holding.root != Hash128{} && holding.root != planned.root;
-  if (holding.state == HoldingState::Hidden || other_root) return std::nullopt;
+  if (holding.state == HoldingState::Hidden || !same_content(holding, planned)) {
+    return std::nullopt;
+  }
   return slot;
 }
 

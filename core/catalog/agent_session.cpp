@@ -42,6 +42,7 @@ void Agent::State::take(const Welcome& welcome) {
     for (const ParentWanted& wanted : transfer.orphans) tell(wanted);
     if (transfer.filled) tell(Filled{transfer.ref->id, transfer.ref->version});
   }
+  ask_unheard();
   ask_all();
 }
 

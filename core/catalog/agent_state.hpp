@@ -61,7 +61,10 @@ struct Agent::State {
     HoldingState shown = HoldingState::Filling;  // what it is again when it is no longer hidden
     std::optional<Clearing> clearing;
     bool digesting = false;  // DigestSlot is not answered
-    bool news = false;       // verified something that no Progress told
+    // The publish of it that no coordinator has answered yet, even if the call is over: other bytes
+    // may be known under its number.
+    std::optional<CallId> unheard;
+    bool news = false;  // verified something that no Progress told
   };
   // A plan that this worker carries out as a reader.
   struct Transfer {
@@ -146,7 +149,8 @@ struct Agent::State {
   [[nodiscard]] Time told(Time deadline) const;
   [[nodiscard]] Time given_up_at(const Fetch& open) const;
   void on(const Answer& message);
-  void published(const OpenCall& call, const CallResult& result);
+  void published(SlotNumber slot, bool was_there, const CallResult& result);
+  void ask_unheard();
   void on(const LeaveNow& message);
   void drain_by_itself(OpenCall& call);
 
@@ -175,6 +179,7 @@ struct Agent::State {
   std::optional<SlotNumber> host_slot(const PlannedTransfer& planned,
                                       std::optional<SlotNumber> here);
   void hold(SlotNumber slot, const PlannedTransfer& planned, ShardId shard);
+  [[nodiscard]] bool same_content(const Holding& holding, const PlannedTransfer& planned) const;
   void settle_slots();
   [[nodiscard]] std::optional<ShardId> shard_of(const PlannedTransfer& planned) const;
   [[nodiscard]] std::optional<SlotNumber> slot_of(const Version& version) const;

@@ -13,8 +13,9 @@ void Agent::State::on(const Begin& message) {
   const auto slot = prepare(planned);
   if (!slot || filling(*slot)) {
     const auto here = slot_of(planned.version);
+    const bool part = here && same_content(*slots[*here].holding, planned);
     tell(TransferStopped{planned.id, planned.version,
-                         here ? slots[*here].holding->verified : BlockSet()});
+                         part ? slots[*here].holding->verified : BlockSet()});
     return;
   }
   std::erase(serving, planned.id);
@@ -55,7 +56,8 @@ void Agent::State::on(const Tell& message) {
   progress.told = true;
   progress.n = message.n;
   if (slot) {
-    progress.verified = slots[*slot].holding->verified;
+    // What nobody has agreed to is no part of the version; who asks knows of it, if it is.
+    if (!slots[*slot].unheard) progress.verified = slots[*slot].holding->verified;
     const auto transfer = std::find_if(transfers.begin(), transfers.end(),
                                        [&](const Transfer& t) { return t.slot == *slot; });
     if (transfer != transfers.end()) progress.plan = transfer->ref->id;
@@ -185,9 +187,8 @@ std::optional<SlotNumber> Agent::State::prepare(const PlannedTransfer& planned) 
   auto slot = slot_of(planned.version);
   if (slot) {
     const Holding& holding = *slots[*slot].holding;
-    const bool other_root = holding.root != Hash128{} && holding.root != planned.root;
-    if (holding.state == HoldingState::Hidden || holding.shard != *shard || other_root ||
-        slots[*slot].digesting) {
+    if (holding.state == HoldingState::Hidden || holding.shard != *shard ||
+        slots[*slot].digesting || !same_content(holding, planned)) {
       return std::nullopt;
     }
   }
@@ -198,6 +199,21 @@ std::optional<SlotNumber> Agent::State::prepare(const PlannedTransfer& planned) 
   }
   if (slot) hold(*slot, planned, *shard);
   return slot;
+}
+
+// What was published here and never answered may be other bytes under the planned number: its own
+// digests tell before a root does.
+bool Agent::State::same_content(const Holding& holding, const PlannedTransfer& planned) const {
+  if (holding.root != Hash128{}) return holding.root == planned.root;
+  if (!holding.digests || !planned.tables || !planned.tables->verify() ||
+      planned.tables->block_bytes().size() != space->blocks()) {
+    return true;
+  }
+  for (std::uint32_t number = 0; number < holding.digests->size(); ++number) {
+    const BlockId block = space->block(holding.shard, number);
+    if ((*holding.digests)[number] != planned.tables->digest(block)) return false;
+  }
+  return true;
 }
 
 std::optional<SlotNumber> Agent::State::free_slot() const {
@@ -243,6 +259,7 @@ std::optional<SlotNumber> Agent::State::host_slot(const PlannedTransfer& planned
 void Agent::State::hold(SlotNumber number, const PlannedTransfer& planned, ShardId shard) {
   Slot& slot = slots[number];
   slot.tables = planned.tables;
+  slot.unheard.reset();
   if (slot.holding) {
     slot.holding->root = planned.root;
     return;
@@ -264,6 +281,7 @@ void Agent::State::empty_slot(SlotNumber number) {
   slot.holding.reset();
   slot.tables = nullptr;
   slot.clearing.reset();
+  slot.unheard.reset();
   slot.news = false;
   if (!card.host_memory) return;
   slot.there = false;

@@ -76,6 +76,35 @@ TEST(AgentPublish, EndsAtItsDeadline) {
 
 // --- Unpublish -----------------------------------------------------------------------------------
 
+// A coordinator may have it or not, and other bytes under its number: it is asked until one says.
+TEST(AgentPublish, WhatEndedUnheardIsAskedForAgain) {
+  for (const bool refused : {true, false}) {
+    AgentBench bench;
+    bench.step(AgentTimePassed{});
+    const CallId id = bench.call(PublishCall{kOne}, seconds(1));
+    bench.step(SlotDigested{bench.last<DigestSlot>().slot, bench_digests()});
+    bench.pass(seconds(1));
+    ASSERT_EQ(bench.status(id), CallStatus::CoordinatorUnreachable);
+    bench.welcome(1);
+    ASSERT_EQ(bench.heard<Publish>().size(), 1U);
+    EXPECT_EQ(bench.heard<Publish>()[0].version, kOne);
+    bench.step(FromCoordinator{UnknownSession{1, 1}});
+    bench.welcome(2);
+    ASSERT_EQ(bench.heard<Publish>().size(), 2U);
+    CallResult result;
+    result.status = refused ? CallStatus::VersionConflict : CallStatus::Ok;
+    result.root = {1, 2};
+    bench.say(Answer{bench.heard<Publish>()[1].call, result});
+    EXPECT_EQ(bench.empty(), refused);
+    if (!refused) {
+      EXPECT_EQ(bench.agent.holdings()[0]->root, (Hash128{1, 2}));
+    }
+    bench.step(FromCoordinator{UnknownSession{2, 1}});
+    bench.welcome(3);
+    EXPECT_EQ(bench.heard<Publish>().size(), 2U);
+  }
+}
+
 TEST(AgentUnpublish, HidesDrainsAndThenReturns) {
   AgentBench bench;
   bench.start();

@@ -286,6 +286,31 @@ TEST(AgentFetch, IsNotFilledWhenNobodyAsked) {
   EXPECT_EQ(bench.heard<TransferStopped>().size(), 2U);
 }
 
+// A publish that ended unanswered left other bytes under the number: they are not what is fetched.
+TEST(AgentFetch, WhatWasPublishedUnheardIsComparedFirst) {
+  for (const bool same : {true, false}) {
+    AgentBench bench;
+    bench.start();
+    const auto transfer = bench_transfer(1, kOne);
+    const CallId publish = bench.call(PublishCall{kOne}, seconds(1));
+    bench.step(SlotDigested{bench.last<DigestSlot>().slot, bench_digests(same ? 1 : 2)});
+    bench.pass(seconds(1));
+    ASSERT_EQ(bench.status(publish), CallStatus::DeadlineExceeded);
+    ASSERT_FALSE(bench.empty());
+    bench.fetching(transfer);
+    EXPECT_EQ(bench.heard<Filled>().size(), same ? 1U : 0U);
+    ASSERT_EQ(bench.heard<TransferStopped>().size(), same ? 0U : 1U);
+    if (!same) {
+      EXPECT_TRUE(bench.heard<TransferStopped>()[0].verified.none());
+      bench.say(Tell{kOne});
+      EXPECT_TRUE(bench.heard<Progress>()[0].verified.none());
+    }
+    bench.grant(bench_transfer(2, kOne), kReader);
+    ASSERT_EQ(bench.heard<Granted>().size(), 1U);
+    EXPECT_EQ(bench.heard<Granted>()[0].refused.empty(), same);
+  }
+}
+
 TEST(AgentFetch, InPlaceTheOldVersionMustBeGone) {
   AgentBench bench;
   bench.start();
