@@ -102,8 +102,8 @@ void Oracle::call_ended(const Stage& stage, const CallSight& sight, const CallRe
     if (open.judged) check_last_fetch(stage, sight.worker, open, result);
   }
   if (result.status != CallStatus::Ok) return;
-  if (const auto* publish = std::get_if<PublishCall>(&open.call)) {
-    check_published(stage, sight.worker, publish->version);
+  if (std::holds_alternative<PublishCall>(open.call)) {
+    check_published(stage, sight.worker, result);
   } else if (const auto* unpublish = std::get_if<UnpublishCall>(&open.call)) {
     const Agent& agent = *stage.agent(sight.worker);
     for (const ReadGrant& grant : agent.grants()) {

@@ -121,7 +121,7 @@ class Oracle final : public Watcher {
   void check_growth(const Stage& stage, WorkerId worker);
   void check_served(const Stage& stage, const ReadSight& sight);
   void check_posted(const Stage& stage, const ReadSight& sight);
-  void check_published(const Stage& stage, WorkerId worker, Version version);
+  void check_published(const Stage& stage, WorkerId worker, const CallResult& result);
   [[nodiscard]] std::span<const std::byte> true_bytes(const Content& content, BlockId block);
   // The variant of the version that these bytes are of; nothing: of none.
   [[nodiscard]] std::optional<std::uint32_t> variant_of(VersionKey key, BlockId block,

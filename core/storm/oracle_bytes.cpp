@@ -215,7 +215,8 @@ void Oracle::check_posted(const Stage& stage, const ReadSight& sight) {
 }
 
 // Two that differ must not both have been told Ok.
-void Oracle::check_published(const Stage& stage, WorkerId worker, Version version) {
+void Oracle::check_published(const Stage& stage, WorkerId worker, const CallResult& result) {
+  const Version version = result.version;
   const VersionKey key{world_.cards[worker.index()].space, version};
   const auto& written = written_[worker.index()];
   if (written.empty() || !written[0] || written[0]->version != version) return;
@@ -243,6 +244,8 @@ void Oracle::check_published(const Stage& stage, WorkerId worker, Version versio
                      other.worker.value(), worker.value(), to_string(version)));
   }
   published_[key].push_back(mine);
+  // From now on that root is those bytes, whoever fetches it.
+  if (result.root != Hash128{}) roots_[key].emplace(result.root, mine.variant);
 }
 
 }  // namespace holdfast::storm

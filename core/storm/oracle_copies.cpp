@@ -84,7 +84,8 @@ void Oracle::check_claims(const Stage& stage) {
   for (const Coordinator::VersionView& view : stage.coordinator()->versions()) {
     if (view.retention.copies == 0 || view.safe == 0) continue;
     const VersionKey key{view.space, view.version};
-    now[key] = {view.safe, view.retention.level, stage.now()};
+    // What is kept: a leave or a fetch in place may lower what is more than was asked for.
+    now[key] = {std::min(view.safe, view.retention.copies), view.retention.level, stage.now()};
     const std::vector<Copy> all = copies(stage, key, true);
     std::set<DomainId> domains;
     for (const Copy& copy : all) {
