@@ -80,6 +80,7 @@ void Coordinator::State::offer_again(WorkerId worker, Holder& holder) {
 // The version is no longer at the worker, nor anything that was read of it. What it was about to
 // read was planned with what it had: that is planned anew.
 void Coordinator::State::forget_cleared(WorkerId worker, VersionKey key) {
+  workers[worker.index()].refused.erase(key.second);
   drop_holder(worker, key);
   const std::set<PlanNumber> plans = workers[worker.index()].plans;
   for (const PlanNumber plan : plans) {

@@ -172,6 +172,10 @@ void Coordinator::State::advance(GroupId id) {
       clearing = true;
       continue;
     }
+    if (!workers[member.index()].refused.empty()) {
+      clearing = true;
+      continue;
+    }
     const std::optional<Version> victim = victim_of(member, group);
     if (!victim) continue;
     const VersionKey old{group.space, *victim};

@@ -233,7 +233,8 @@ void Coordinator::State::rebuild_groups() {
       }
       std::optional<Version> its;
       for (const Holding& holding : report.holdings) {
-        if (holding.runs) its = holding.version;
+        const bool taken = holder_of(member, {group.space, holding.version}) != nullptr;
+        if (holding.runs && taken) its = holding.version;
       }
       if (rank == 0) runs = its;
       all_run = all_run && its && its == runs;

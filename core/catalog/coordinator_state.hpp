@@ -77,7 +77,8 @@ struct Coordinator::State {
     Time armed = Time::never();  // of its session's timer
     std::unique_ptr<WorkerSession> session;
     std::vector<Holder> holders;
-    std::map<GrantKey, Grant> readers;                  // as source
+    std::set<Version> refused;          // of another root: it was told to clear them
+    std::map<GrantKey, Grant> readers;  // as source
     std::set<std::pair<PlanNumber, WorkerId>> sources;  // as reader
     std::set<PlanNumber> plans;                         // in which it reads
     std::optional<CallId> leave_call;
@@ -242,6 +243,7 @@ struct Coordinator::State {
   void welcome(WorkerId worker);
   void adopt_holdings(WorkerId worker, const WorkerReport& report,
                       const std::function<bool(const Holding&)>& which);
+  void refuse_copy(WorkerId worker, const Holding& holding);
   void bury(WorkerId worker);  // this incarnation is over
   void break_group(GroupId group, WorkerId by);
   Group& group_of(const WorkerCard& card, WorkerId worker);

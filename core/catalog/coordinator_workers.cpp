@@ -177,12 +177,16 @@ void Coordinator::State::adopt_holdings(WorkerId worker, const WorkerReport& rep
     // Two roots of one version are two versions: the one that is heard of first stands.
     const Hash128 known = version.root;
     if (holding.root != Hash128{}) {
-      if (known != Hash128{} && known != holding.root) continue;
+      if (known != Hash128{} && known != holding.root) {
+        refuse_copy(worker, holding);
+        continue;
+      }
       version.root = holding.root;
     }
     if (holding.digests && holding.digests->size() == blocks &&
         !add_digests(version, card.space, holding.shard, *holding.digests)) {
       version.root = known;
+      refuse_copy(worker, holding);
       continue;
     }
     note_number(key);
@@ -202,6 +206,14 @@ void Coordinator::State::adopt_holdings(WorkerId worker, const WorkerReport& rep
   }
 }
 
+// It is not the version that is known by that name: whoever came by it through a fetch gives it up,
+// so that its buffer is free for the version. What an owner offers is the owner's to take back.
+void Coordinator::State::refuse_copy(WorkerId worker, const Holding& holding) {
+  if (holding.state != HoldingState::Filling && holding.state != HoldingState::Complete) return;
+  workers[worker.index()].refused.insert(holding.version);
+  send(worker, Clear{holding.version, ClearReason::Forget, OnDeadline::Revoke, now});
+}
+
 void Coordinator::State::expire(WorkerId worker) {
   const Worker& w = workers[worker.index()];
   if (w.incarnation == 0) return;
@@ -219,6 +231,7 @@ void Coordinator::State::bury(WorkerId worker) {
   w.session.reset();
   w.leaving = false;
   w.leave_call.reset();
+  w.refused.clear();
   clears[worker.index()].clear();
   const std::set<PlanNumber> plans = std::move(w.plans);
   w.plans.clear();

@@ -71,6 +71,39 @@ TEST(Coordinator, WhatIsBeingReadStandsAgainstAPublishThatNobodyAnswered) {
   EXPECT_EQ(view_of(cluster, kOne).holders, std::vector{WorkerId(2U)});
 }
 
+// Whoever was out of reach when a version got another root has to fetch it anew.
+TEST(Coordinator, AReceivedCopyOfAnotherRootIsGivenUp) {
+  Small cluster;
+  cluster.publish_all(kOne);
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  const Hash128 before = view_of(cluster, kOne).root;
+  for (const std::uint32_t w : {4U, 6U}) {
+    cluster.workers[w].up = false;
+    cluster.workers[w].holdings[kOne].root = before;
+    cluster.workers[w].holdings[kOne].state = HoldingState::Complete;
+  }
+  cluster.restart_coordinator();
+  for (const std::uint32_t w : {0U, 2U}) cluster.restart(WorkerId(w), false);
+  cluster.run_for(seconds(3));
+  for (const std::uint32_t w : {0U, 2U}) cluster.publish(WorkerId(w), kOne, 8);
+  cluster.run_for(milliseconds(100));
+  ASSERT_TRUE(view_of(cluster, kOne).fetchable);
+  for (const std::uint32_t w : {4U, 6U}) {
+    cluster.workers[w].up = true;
+    cluster.hello(WorkerId(w));
+  }
+  cluster.run_for(milliseconds(100));
+  for (const std::uint32_t w : {4U, 6U}) {
+    EXPECT_EQ(cluster.heard<Clear>(WorkerId(w)).size(), 1U);
+    EXPECT_TRUE(cluster.workers[w].holdings.empty());
+  }
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(seconds(1));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Ok);
+  EXPECT_NE(cluster.fetch_end(WorkerId(4U))->root, before);
+}
+
 TEST(Coordinator, ABufferHoldsOneVersion) {
   Small cluster;
   cluster.publish_all(kOne);
@@ -409,6 +442,15 @@ TEST(Coordinator, ANewCoordinatorGoesOnFromReports) {
   EXPECT_EQ(cluster.coordinator->grants(), 0U);
 }
 
+// The group that fetches does so once more.
+void fetches_again(Small& cluster) {
+  const std::size_t before = cluster.heard<FetchDone>(WorkerId(4U)).size();
+  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
+  cluster.beat_for(seconds(1));
+  ASSERT_GT(cluster.heard<FetchDone>(WorkerId(4U)).size(), before);
+  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Ok);
+}
+
 // A worker that was cut off during a rebuild comes with the epoch that the new coordinator took
 // too.
 TEST(Coordinator, TwoCoordinatorsOfOneEpochAreToldApart) {
@@ -428,10 +470,7 @@ TEST(Coordinator, TwoCoordinatorsOfOneEpochAreToldApart) {
   for (std::uint32_t w = 0; w < 4; ++w) cluster.workers[w].up = true;
   cluster.beat_for(seconds(5));
   EXPECT_GT(cluster.coordinator->epoch(), first);
-  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
-  cluster.beat_for(seconds(1));
-  ASSERT_TRUE(cluster.fetch_end(WorkerId(4U)));
-  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Ok);
+  fetches_again(cluster);
 }
 
 // Nobody could reach it while it rebuilt, so that it knows of no epoch.
@@ -446,10 +485,7 @@ TEST(Coordinator, WhoKnowsALargerEpochMakesItStartAgain) {
   ASSERT_LT(cluster.coordinator->epoch(), known);
   cluster.beat_for(seconds(5));
   EXPECT_GT(cluster.coordinator->epoch(), known);
-  cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
-  cluster.beat_for(seconds(1));
-  ASSERT_TRUE(cluster.fetch_end(WorkerId(4U)));
-  EXPECT_EQ(cluster.fetch_end(WorkerId(4U))->status, CallStatus::Ok);
+  fetches_again(cluster);
 }
 
 // A Hello that was under way for long says nothing of what its worker has done since.
