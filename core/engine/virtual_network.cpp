@@ -44,7 +44,11 @@ void VirtualNetwork::State::drop_stale() {
         if (peer.timer == event.at) peer.timer = Time::never();
         break;
       }
-      case EventKind::Served:
+      case EventKind::Served: {
+        const Worker& worker = workers[event.subject];
+        if (worker.life == event.generation && worker.served_at == event.at) return;
+        break;
+      }
       case EventKind::JobDone:
       case EventKind::Revoked:
         if (workers[event.subject].life == event.generation) return;
@@ -219,7 +223,7 @@ Time VirtualNetwork::now() const {
 }
 
 void VirtualNetwork::set_rate(WorkerId worker, Rate rate) {
-  state_->workers[worker.index()].rate = rate;
+  state_->set_rate(worker, rate);
 }
 void VirtualNetwork::set_message_faults(std::uint32_t lost_per_mille,
                                         std::uint32_t doubled_per_mille, Time jitter) {

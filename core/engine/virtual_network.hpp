@@ -92,7 +92,8 @@ class VirtualNetwork {
   [[nodiscard]] Memory& memory(WorkerId worker);
   [[nodiscard]] Time now() const;
 
-  // Both directions of a worker's port.
+  // Both directions of a worker's port, from now on. Neither rate may be zero while a read is under
+  // way.
   void set_rate(WorkerId worker, Rate rate);
   // From now on: messages by new rules.
   void set_message_faults(std::uint32_t lost_per_mille, std::uint32_t doubled_per_mille,

@@ -122,18 +122,42 @@ void VirtualNetwork::State::serve_next(WorkerId id) {
       }
       source.serving = slot;
       source.serving_generation = generation;
-      const Rate rate = std::min(source.rate, workers[peer.owner.index()].rate);
-      const Time time = transfer_time(Bytes(reads[slot].bytes), rate);
-      schedule(time == Time::never() ? time : now + time, EventKind::Served, id.value(),
-               source.life);
+      source.serving_to = peer.owner;
+      source.serving_rate = std::min(source.rate, workers[peer.owner.index()].rate);
+      const Time time = transfer_time(Bytes(reads[slot].bytes), source.serving_rate);
+      source.served_at = time == Time::never() ? time : now + time;
+      schedule(source.served_at, EventKind::Served, id.value(), source.life);
     }
     peer.in_turn = !peer.queue.empty();
     if (peer.in_turn) source.turn.push_back(number);
   }
 }
 
+// What is being served, or waits to be taken in, goes on at the new rate.
+void VirtualNetwork::State::set_rate(WorkerId id, Rate rate) {
+  __extension__ using Wide = unsigned __int128;
+  const auto until = [this](Time at, Rate before, Rate after) {
+    const Wide left = static_cast<Wide>((at - now).picoseconds()) * before.bytes_per_second();
+    const std::uint64_t speed = after.bytes_per_second();
+    return now + Time(static_cast<std::int64_t>((left + speed - 1) / speed));
+  };
+  Worker& worker = workers[id.index()];
+  const Rate before = std::exchange(worker.rate, rate);
+  if (worker.sink_free > now) worker.sink_free = until(worker.sink_free, before, rate);
+  for (std::size_t w = 0; w < workers.size(); ++w) {
+    Worker& source = workers[w];
+    if (source.serving == kNone || (WorkerId(w) != id && source.serving_to != id)) continue;
+    const Rate shared = std::min(source.rate, workers[source.serving_to.index()].rate);
+    if (shared == source.serving_rate) continue;
+    source.served_at = until(source.served_at, source.serving_rate, shared);
+    source.serving_rate = shared;
+    schedule(source.served_at, EventKind::Served, static_cast<std::uint32_t>(w), source.life);
+  }
+}
+
 void VirtualNetwork::State::served(WorkerId id) {
   Worker& source = workers[id.index()];
+  source.served_at = Time::never();
   const std::uint32_t slot = std::exchange(source.serving, kNone);
   if (!source.alive) return;
   if (current(slot, source.serving_generation) && same_life(peers[reads[slot].peer])) {

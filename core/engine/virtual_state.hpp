@@ -106,6 +106,9 @@ struct Worker {
   std::deque<std::uint32_t> turn;  // peers with waiting reads at this source
   std::uint32_t serving = kNone;   // read slot
   std::uint32_t serving_generation = 0;
+  WorkerId serving_to;
+  Rate serving_rate;
+  Time served_at = Time::never();  // of the Served event that counts
   Time stalled_until;
   Time sink_free;
   Time memory_free;
@@ -145,6 +148,7 @@ struct VirtualNetwork::State {
   Posted post(std::uint32_t peer, const ReadRequest& request);
   void request_arrived(std::uint32_t slot);
   void serve_next(WorkerId source);
+  void set_rate(WorkerId worker, Rate rate);
   void served(WorkerId source);
   void arrived(std::uint32_t slot);
   void deny(std::uint32_t slot, ReadStatus status);

@@ -79,6 +79,42 @@ TEST_F(VirtualFaults, NothingOfAFormerLifeReachesTheNext) {
                                 Kind::Served, Kind::Arrived, Kind::Ended}));
 }
 
+// 64 bytes; after half a second the rest goes at the new rate of the slower port.
+TEST_F(VirtualFaults, ANewRateHoldsForWhatIsBeingServed) {
+  struct Case {
+    WorkerId changed;
+    Rate first, then;  // of the other port: 64 bytes a second
+    Time total;
+  };
+  for (const Case& c : {Case{kSource, Rate(64), Rate(32), milliseconds(1500)},
+                        Case{kSource, Rate(32), Rate(64), milliseconds(1250)},
+                        Case{kReader, Rate(32), Rate(64), milliseconds(1250)}}) {
+    VirtualOptions options;
+    options.rate = Rate(64);
+    options.latency = Time(0);
+    VirtualNetwork network(2, options);
+    network.set_rate(c.changed, c.first);
+    std::vector<std::byte> from(64);
+    std::vector<std::byte> to(64);
+    Transport& source = network.transport(kSource);
+    Transport& reader = network.transport(kReader);
+    const RegionId region = source.add_region(from, Bytes(from.size()));
+    const Access access = source.allow(kReader, kVersion, region);
+    const RegionId into = reader.add_region(to, Bytes(to.size()));
+    const PeerId peer = reader.open({kSource, {}, {}}, 1);
+    const std::vector<Piece> pieces{{0, 0, 64}};
+    ASSERT_EQ(reader.read({1, peer, access, into, pieces, Time::never()}), Posted::Posted);
+    while (network.next_event() <= milliseconds(500)) network.step();
+    network.advance(milliseconds(500));
+    network.set_rate(c.changed, c.then);
+    while (network.next_event() != Time::never()) network.step();
+    std::vector<TransportEvent> events(4);
+    ASSERT_EQ(reader.poll(events), 1U);
+    EXPECT_EQ(std::get<ReadDone>(events[0]).status, ReadStatus::Ok);
+    EXPECT_EQ(network.now().picoseconds(), c.total.picoseconds());
+  }
+}
+
 TEST_F(VirtualFaults, ACutStopsRequestsAndBytesOneWayEach) {
   const Access access = share();
   const PeerId peer = reader().open({kSource, {}, {}}, 1);
