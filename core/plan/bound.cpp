@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <optional>
 
 #include "core/plan/bound_copies.hpp"
 #include "core/plan/bound_lone.hpp"
@@ -12,6 +14,7 @@
 namespace holdfast {
 namespace {
 
+using bound::PcieUse;
 using bound::Sink;
 
 constexpr std::size_t kHost = static_cast<std::size_t>(Level::Host);
@@ -28,7 +31,6 @@ class Family {
         domains_(topology),
         latencies_(graph_, index_),
         result_(count_groups(demand)),
-        cuts_(graph_, index_, domains_, latencies_, result_),
         by_group_(count_groups(demand)),
         by_domain_(topology.domains().size()),
         bytes_into_(topology.domains().size()) {
@@ -38,6 +40,8 @@ class Family {
         if (d.valid()) by_domain_[d.index()].push_back(w);
       }
     }
+    lenses_.emplace_back(*this, PcieUse::Apart);
+    if (memory_serves()) lenses_.emplace_back(*this, PcieUse::Joined);
     const std::size_t sets = index_.receivers().size() + by_group_.size() + by_domain_.size();
     exact_ = mode == BoundMode::Exact ||
              (mode == BoundMode::Auto && sets * graph_.arcs().size() <= kExactEffort);
@@ -81,6 +85,16 @@ class Family {
     return groups;
   }
 
+  [[nodiscard]] bool memory_serves() const {
+    for (std::size_t i = 0; i < index_.demand().workers.size(); ++i) {
+      const WorkerId w(i);
+      const Node& node = index_.topology().node(index_.demand().workers[i].node);
+      if (node.kind == NodeKind::HostMemory && (!index_.serves(w).empty() || index_.may_relay(w))) {
+        return true;
+      }
+    }
+    return false;
+  }
   [[nodiscard]] Level level_of(std::size_t d) const { return index_.topology().domains()[d].level; }
   [[nodiscard]] const std::string& name_of(std::size_t d) const {
     return index_.topology().domains()[d].name;
@@ -96,55 +110,65 @@ class Family {
     return {CutKind::Group, fmt::format("group {}", g), by_group_[g]};
   }
 
-  // The cuts that every set gets; `view` may be null.
-  void cut(const Sink& sink, const bound::SuppliedView* view) {
-    cuts_.begin(sink);
-    if (exact_) {
-      if (whole_.empty()) whole_.push_back(cuts_.view_of_all());
-      cuts_.cut_in(whole_.front());
-      return;
+  // From here on the sinks lie in these hosts; none: anywhere.
+  void look_at(std::span<const DomainId> hosts) {
+    for (Lens& lens : lenses_) {
+      lens.near.reset();
+      if (!exact_ && !hosts.empty()) lens.near = lens.cuts.view_of(hosts);
     }
-    if (view != nullptr) cuts_.cut_in(*view);
-    cuts_.cut_at_domains();
-    cuts_.cut_at_holders();
+  }
+
+  // The cuts that every set gets.
+  void cut(const Sink& sink) {
+    for (Lens& lens : lenses_) {
+      lens.cuts.begin(sink);
+      if (exact_) {
+        if (!lens.whole) lens.whole = lens.cuts.view_of_all();
+        lens.cuts.cut_in(*lens.whole);
+        continue;
+      }
+      if (lens.near) lens.cuts.cut_in(*lens.near);
+      lens.cuts.cut_at_domains();
+      lens.cuts.cut_at_holders();
+      lens.cuts.cut_among_holders();
+    }
+  }
+
+  // Of the sink that was cut last.
+  [[nodiscard]] std::uint64_t bytes_into(std::size_t domain) const {
+    return lenses_.front().cuts.bytes_into(DomainId(domain));
   }
 
   void cut_host(std::size_t host, const std::vector<std::uint32_t>& groups) {
     const DomainId id(host);
-    std::vector<bound::SuppliedView> view;
-    if (!exact_) view.push_back(cuts_.view_of({&id, 1}));
-    const bound::SuppliedView* seen = view.empty() ? nullptr : view.data();
+    look_at({&id, 1});
     for (const WorkerId w : by_domain_[host]) {
       const NodeId node = index_.demand().workers[w.index()].node;
-      const Sink sink{CutKind::Receiver, index_.topology().node(node).name, {w}};
-      cut(sink, seen);
+      cut({CutKind::Receiver, index_.topology().node(node).name, {w}});
     }
-    for (const std::uint32_t g : groups) cut(group_sink(g), seen);
-    const Sink sink{CutKind::Domain, name_of(host), by_domain_[host]};
-    cut(sink, seen);
-    bytes_into_[host] = cuts_.bytes_into(id);
+    for (const std::uint32_t g : groups) cut(group_sink(g));
+    cut({CutKind::Domain, name_of(host), by_domain_[host]});
+    bytes_into_[host] = bytes_into(host);
   }
 
   void cut_wide_group(std::uint32_t g) {
     const std::vector<DomainId> hosts = hosts_of(by_group_[g]);
-    std::vector<bound::SuppliedView> view;
-    if (!exact_ && hosts.size() <= kMostHosts) view.push_back(cuts_.view_of(hosts));
-    const Sink sink = group_sink(g);
-    cut(sink, view.empty() ? nullptr : view.data());
+    look_at(hosts.size() <= kMostHosts ? std::span(hosts) : std::span<const DomainId>());
+    cut(group_sink(g));
   }
 
   void cut_domain(std::size_t d) {
-    const Sink sink{CutKind::Domain, name_of(d), by_domain_[d]};
-    cut(sink, nullptr);
-    bytes_into_[d] = cuts_.bytes_into(DomainId(d));
+    look_at({});
+    cut({CutKind::Domain, name_of(d), by_domain_[d]});
+    bytes_into_[d] = bytes_into(d);
   }
 
   // All receivers, and those outside each domain that has all holders of some class: there the
   // holders may be what limits.
   void cut_all() {
     const std::span<const WorkerId> all = index_.receivers();
-    const Sink everyone{CutKind::Domain, "all receivers", {all.begin(), all.end()}};
-    cut(everyone, nullptr);
+    look_at({});
+    cut({CutKind::Domain, "all receivers", {all.begin(), all.end()}});
     std::vector<DomainId> around;
     for (std::uint32_t set = 0; set < index_.holder_sets(); ++set) {
       for (const DomainId d : index_.around_holders(set)) {
@@ -160,9 +184,20 @@ class Family {
       for (const WorkerId w : all) {
         if (index_.nest(w)[level] != d) outside.workers.push_back(w);
       }
-      if (!outside.workers.empty()) cut(outside, nullptr);
+      if (!outside.workers.empty()) cut(outside);
     }
   }
+
+  // A network that flows are looked at through.
+  struct Lens {
+    Lens(Family& family, PcieUse use)
+        : graph(family.index_.topology(), family.index_.relays(), use),
+          cuts(graph, family.index_, family.domains_, family.latencies_, family.result_) {}
+    bound::RoutingGraph graph;
+    bound::SinkCuts cuts;  // refers to the graph
+    std::optional<bound::SuppliedView> near;
+    std::optional<bound::SuppliedView> whole;  // made when it is first needed
+  };
 
   // Domains whose outside is looked at as one set of receivers, lowest numbers first.
   static constexpr std::size_t kMostOutsides = 64;
@@ -172,11 +207,10 @@ class Family {
   bound::DomainCuts domains_;
   bound::Latencies latencies_;
   bound::Result result_;
-  bound::SinkCuts cuts_;
   std::vector<std::vector<WorkerId>> by_group_;   // receivers
   std::vector<std::vector<WorkerId>> by_domain_;  // receivers
   std::vector<std::uint64_t> bytes_into_;         // by domain: distinct, held nowhere in it
-  std::vector<bound::SuppliedView> whole_;        // at most one, made when it is first needed
+  std::deque<Lens> lenses_;
   bool exact_ = false;
 };
 

@@ -7,13 +7,15 @@
 // S -> the links of the topology -> S, the smallest T such that capacities times T carry all bytes
 // is a lower bound (parametric maximum flow; in closed form where the structure allows). Because
 // switches do not copy, also for each domain D: T >= (missing bytes of all receivers in D) /
-// (outgoing capacity of the endpoints in D that may serve + capacity of the links into D). Each
-// bound adds the least unavoidable latency: the shortest way from a holder to S, twice (request
+// (outgoing capacity of the endpoints in D that may serve + capacity of the links into D). Where
+// some holders lie in a domain around S and some beyond it, what the former can send and what
+// enters the domain are one cut. Each bound adds the least unavoidable latency: the shortest way from a holder to S, twice (request
 // and data; nothing starts before it is asked for), and the digest of the last block.
 //
 // A worker that has a class to itself in its host gets it, or gives it away, over its links other
 // than NVLink: the only relays of a block are those who want it, which flows that merge all classes
-// of a set do not see.
+// of a set do not see. Where host memory serves, flows are looked at in a second network as well,
+// in which NICs and GPUs share its way to the PCIe switches (bound_graph.hpp).
 //
 // Free routing stays within what hardware does: GPUs and host memory never relay without being
 // receivers themselves, and where NVLink joins the GPUs of a host they do not also read each other

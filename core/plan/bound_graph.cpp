@@ -63,8 +63,8 @@ bool nvlink_joins_all(const Topology& topology, std::span<const NodeId> members)
 
 }  // namespace
 
-RoutingGraph::RoutingGraph(const Topology& topology, const std::vector<bool>& relays)
-    : topology_(&topology), peers_over_pcie_(topology.nodes().size()) {
+RoutingGraph::RoutingGraph(const Topology& topology, const std::vector<bool>& relays, PcieUse use)
+    : topology_(&topology), use_(use), peers_over_pcie_(topology.nodes().size()) {
   for (std::size_t d = 0; d < topology.domains().size(); ++d) {
     if (topology.domains()[d].level != Level::Host) continue;
     const std::span<const NodeId> members = topology.members(DomainId(d));
@@ -148,6 +148,7 @@ void RoutingGraph::add_pcie(ChannelId channel) {
   const NodeId head = topology_->head(channel);
   const NodeKind from = topology_->node(tail).kind;
   const NodeKind to = topology_->node(head).kind;
+  const std::uint32_t inward_at = use_ == PcieUse::Joined ? kOutward : kInward;
   // States of the two uses: outward (from an endpoint) and inward (to an endpoint).
   std::uint32_t out_tail = kNone;
   std::uint32_t in_tail = kNone;
@@ -155,7 +156,7 @@ void RoutingGraph::add_pcie(ChannelId channel) {
   std::uint32_t in_head = kNone;
   if (is_host_switch(from)) {
     out_tail = first_state(tail) + kOutward;
-    in_tail = first_state(tail) + kInward;
+    in_tail = first_state(tail) + inward_at;
   } else if (from == NodeKind::Nic) {
     in_tail = first_state(tail) + kEntering;
   } else if (is_endpoint(from)) {
@@ -164,7 +165,7 @@ void RoutingGraph::add_pcie(ChannelId channel) {
   }
   if (is_host_switch(to)) {
     out_head = first_state(head) + kOutward;
-    in_head = first_state(head) + kInward;
+    in_head = first_state(head) + inward_at;
   } else if (to == NodeKind::Nic) {
     out_head = first_state(head) + kLeaving;
   } else if (is_endpoint(to)) {

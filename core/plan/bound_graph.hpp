@@ -12,8 +12,12 @@
 //
 // A channel between two switches may appear once for each of the two PCIe directions of use, each
 // time with its whole capacity. That widens the network (a bound stays a bound); whoever adds up a
-// cut counts a channel once. Everything down is left out. Stream caps are ignored: any number of
-// streams may run.
+// cut counts a channel once. Host memory that serves NICs and GPUs alike uses both, so that a flow
+// would find twice the capacity that its host has. PcieUse::Joined widens in another way instead:
+// each channel appears once, and what enters a PCIe switch may leave it everywhere. Cuts of either
+// network are cuts of the hardware.
+//
+// Everything down is left out. Stream caps are ignored: any number of streams may run.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +36,14 @@ struct Arc {
   std::uint32_t channel = kNone;  // value of the ChannelId; kNone: within a node, without limit
 };
 
+enum class PcieUse { Apart, Joined };
+
 class RoutingGraph {
  public:
   // `relays`: by node, true where arriving bytes may depart again. Keeps a reference to `topology`.
   // O(nodes + links + NVLink links x GPUs of a host).
-  RoutingGraph(const Topology& topology, const std::vector<bool>& relays);
+  RoutingGraph(const Topology& topology, const std::vector<bool>& relays,
+               PcieUse use = PcieUse::Apart);
 
   [[nodiscard]] const Topology& topology() const { return *topology_; }
   [[nodiscard]] std::uint32_t states() const { return first_state_.back(); }
@@ -65,6 +72,7 @@ class RoutingGraph {
   [[nodiscard]] std::uint32_t meeting_point(NodeId endpoint, LinkId link, bool departing) const;
 
   const Topology* topology_;
+  PcieUse use_;
   std::vector<bool> peers_over_pcie_;  // by node: GPUs of a host that NVLink does not join wholly
   std::vector<std::uint32_t> first_state_;
   std::vector<std::uint32_t> first_arc_;

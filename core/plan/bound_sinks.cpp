@@ -5,6 +5,7 @@
 namespace holdfast::bound {
 namespace {
 
+constexpr auto kHost = static_cast<std::size_t>(Level::Host);
 constexpr std::size_t kMostHolderNodes = 4'096;             // in one view of holders
 constexpr std::size_t kMostEffort = std::size_t{1} << 21U;  // arcs in all of them
 
@@ -19,13 +20,13 @@ auto set_pairs(const DemandIndex& index) {
 auto host_pairs(const DemandIndex& index) {
   return [&index](const auto& visit) {
     for (std::size_t i = 0; i < index.demand().workers.size(); ++i) {
-      visit(index.nest(WorkerId(i))[static_cast<std::size_t>(Level::Host)].index(), WorkerId(i));
+      visit(index.nest(WorkerId(i))[kHost].index(), WorkerId(i));
     }
   };
 }
 
 DomainId host_of(const DemandIndex& index, WorkerId w) {
-  return index.nest(w)[static_cast<std::size_t>(Level::Host)];
+  return index.nest(w)[kHost];
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ std::vector<std::uint32_t> SuppliedView::entries(std::uint32_t set, std::size_t 
   if (at != entries_.end()) list = at->second;
   const bool elsewhere = list.size() < holders;
   std::sort(list.begin(), list.end());
-  if (elsewhere) list.push_back(view_.outside());
+  if (elsewhere) list.push_back(view_.elsewhere());
   return list;
 }
 
@@ -55,14 +56,15 @@ SinkCuts::SinkCuts(const RoutingGraph& graph, const DemandIndex& index, const Do
       set_bytes_(index.holder_sets()),
       counted_(index.holder_sets()) {}
 
-SuppliedView SinkCuts::view_of(std::span<const DomainId> hosts) const {
+SuppliedView SinkCuts::view_of(std::span<const DomainId> hosts,
+                               std::span<const ChannelId> entries) const {
   std::vector<NodeId> nodes;
   for (const DomainId host : hosts) {
     const std::span<const NodeId> members = index_->topology().members(host);
     nodes.insert(nodes.end(), members.begin(), members.end());
   }
   if (hosts.size() > 1) std::sort(nodes.begin(), nodes.end());
-  SuppliedView view(View(*graph_, nodes));
+  SuppliedView view(View(*graph_, nodes, entries));
   for (const DomainId host : hosts) {
     for (const WorkerId w : workers_of_host_[host.index()]) {
       const NodeId node = index_->demand().workers[w.index()].node;
@@ -155,45 +157,86 @@ void SinkCuts::cut_at_domains() {
 }
 
 void SinkCuts::cut_in(const SuppliedView& view) {
+  offer(solve(view, arrivals(view.view())));
+}
+
+void SinkCuts::cut_at_holders() {
+  const HolderCuts& cuts = holder_cuts(DomainId());
+  if (workers_in(cuts.hosts) == 0) offer(cuts.found);
+}
+
+void SinkCuts::cut_among_holders() {
+  for (std::size_t level = kHost + 1; level < kLevels; ++level) {
+    const DomainId domain = around_[level];
+    if (!domain.valid() || !straddled(domain)) continue;
+    // Without what enters the domain there is no cut here that others do not find.
+    Ratio most{0, domains_->capacity_into(domain)};
+    for (const std::uint32_t set : sets_) most.bytes += set_bytes_[set];
+    if (hopeless(most)) continue;
+    const HolderCuts& cuts = holder_cuts(domain);
+    if (!cuts.view) continue;
+    const std::size_t inside = workers_in(cuts.hosts);
+    if (inside == 0) offer(cuts.found);
+    if (inside == sink_->workers.size()) {
+      offer(solve(*cuts.view, arrivals(cuts.view->view())));
+    }
+  }
+}
+
+// How many of the sink lie in these hosts.
+std::size_t SinkCuts::workers_in(const std::vector<DomainId>& hosts) const {
+  return static_cast<std::size_t>(
+      std::count_if(sink_->workers.begin(), sink_->workers.end(), [&](WorkerId w) {
+        return std::binary_search(hosts.begin(), hosts.end(), host_of(*index_, w));
+      }));
+}
+
+std::vector<std::uint32_t> SinkCuts::arrivals(const View& view) const {
   std::vector<std::uint32_t> sinks;
   for (const WorkerId w : sink_->workers) {
-    sinks.push_back(view.view().local(graph_->arrival(index_->demand().workers[w.index()].node)));
+    sinks.push_back(view.local(graph_->arrival(index_->demand().workers[w.index()].node)));
   }
-  const Found found = solve(view, std::move(sinks));
+  return sinks;
+}
+
+void SinkCuts::offer(const Found& found) {
   for (std::size_t i = 0; i < found.ratios.size(); ++i) {
     offer(found.sets[i], found.ratios[i], [&] { return found.channels[i]; });
   }
 }
 
-void SinkCuts::cut_at_holders() {
-  const HolderCuts& cuts = holder_cuts();
-  if (cuts.found.ratios.empty()) return;
-  for (const WorkerId w : sink_->workers) {
-    if (std::binary_search(cuts.hosts.begin(), cuts.hosts.end(), host_of(*index_, w))) return;
-  }
-  for (std::size_t i = 0; i < cuts.found.ratios.size(); ++i) {
-    offer(cuts.found.sets[i], cuts.found.ratios[i], [&] { return cuts.found.channels[i]; });
-  }
+// Has some holders of a set that the sink wants, and not all.
+bool SinkCuts::straddled(DomainId domain) const {
+  return std::any_of(sets_.begin(), sets_.end(), [&](std::uint32_t set) {
+    const auto level = static_cast<std::size_t>(index_->topology().domain(domain).level);
+    return index_->held_in(set, domain) && index_->around_holders(set)[level] != domain;
+  });
 }
 
-const SinkCuts::HolderCuts& SinkCuts::holder_cuts() {
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> key;
-  for (const std::uint32_t set : sets_) key.emplace_back(set, set_bytes_[set]);
-  const auto [at, fresh] = holder_cuts_.try_emplace(std::move(key));
+const SinkCuts::HolderCuts& SinkCuts::holder_cuts(DomainId domain) {
+  Wanted wanted;
+  for (const std::uint32_t set : sets_) wanted.emplace_back(set, set_bytes_[set]);
+  const auto [at, fresh] = holder_cuts_.try_emplace({domain, std::move(wanted)});
   HolderCuts& cuts = at->second;
   if (!fresh || effort_ > kMostEffort) return cuts;
-  std::size_t nodes = 0;
+  std::vector<DomainId> hosts;
   for (const std::uint32_t set : sets_) {
-    for (const WorkerId w : index_->holders(set)) cuts.hosts.push_back(host_of(*index_, w));
-    std::sort(cuts.hosts.begin(), cuts.hosts.end());
-    cuts.hosts.erase(std::unique(cuts.hosts.begin(), cuts.hosts.end()), cuts.hosts.end());
-    nodes = 0;
-    for (const DomainId host : cuts.hosts) nodes += index_->topology().members(host).size();
+    for (const WorkerId w : index_->holders(set)) {
+      const Nest& nest = index_->nest(w);
+      if (domain.valid() && std::find(nest.begin(), nest.end(), domain) == nest.end()) continue;
+      hosts.push_back(host_of(*index_, w));
+    }
+    std::sort(hosts.begin(), hosts.end());
+    hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+    std::size_t nodes = 0;
+    for (const DomainId host : hosts) nodes += index_->topology().members(host).size();
     if (nodes > kMostHolderNodes) return cuts;
   }
-  const SuppliedView view = view_of(cuts.hosts);
-  effort_ += view.view().arcs().size();
-  cuts.found = solve(view, {view.view().outside()});
+  cuts.hosts = std::move(hosts);
+  cuts.view =
+      view_of(cuts.hosts, domain.valid() ? domains_->into(domain) : std::span<const ChannelId>());
+  effort_ += cuts.view->view().arcs().size();
+  cuts.found = solve(*cuts.view, {cuts.view->view().outside()});
   return cuts;
 }
 

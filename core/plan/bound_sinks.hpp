@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -30,7 +31,7 @@ class SuppliedView {
   void add_entry(std::uint32_t set, std::uint32_t local) { entries_[set].push_back(local); }
 
   [[nodiscard]] const View& view() const { return view_; }
-  // Ascending; the outside node where some of the set's `holders` holders lie outside.
+  // Ascending; beside others where some of the set's `holders` holders lie elsewhere.
   [[nodiscard]] std::vector<std::uint32_t> entries(std::uint32_t set, std::size_t holders) const;
 
  private:
@@ -44,8 +45,10 @@ class SinkCuts {
   SinkCuts(const RoutingGraph& graph, const DemandIndex& index, const DomainCuts& domains,
            const Latencies& latencies, Result& result);
 
-  // A view of these hosts, or of everything.
-  [[nodiscard]] SuppliedView view_of(std::span<const DomainId> hosts) const;
+  // A view of these hosts, in the domain that `entries` lead into if there are any; or of
+  // everything.
+  [[nodiscard]] SuppliedView view_of(std::span<const DomainId> hosts,
+                                     std::span<const ChannelId> entries = {}) const;
   [[nodiscard]] SuppliedView view_of_all() const;
 
   // From here on about this set of receivers. The sink must stay while it is used.
@@ -61,6 +64,10 @@ class SinkCuts {
   // Minimum cuts between the holders and the outside of their hosts; only where none of the sink
   // lies in these hosts, they are few, and the effort spent on such views so far is bounded.
   void cut_at_holders();
+  // The same in each domain around the sink that has some of the holders of something and not all:
+  // what they send there together with what enters the domain. The sink lies in none of their
+  // hosts, or wholly in them.
+  void cut_among_holders();
 
  private:
   // What one flow found, with real channels.
@@ -70,13 +77,19 @@ class SinkCuts {
     std::vector<Ratio> ratios;                     // by cut
   };
   struct HolderCuts {
-    std::vector<DomainId> hosts;  // ascending
-    Found found;
+    std::vector<DomainId> hosts;       // ascending
+    std::optional<SuppliedView> view;  // nothing: it would be too large
+    Found found;                       // between the holders and the outside
   };
 
   [[nodiscard]] Found solve(const SuppliedView& view, std::vector<std::uint32_t> sinks);
   const std::vector<FlowCut>& cached(const View& view, const FlowProblem& problem);
-  [[nodiscard]] const HolderCuts& holder_cuts();
+  [[nodiscard]] std::size_t workers_in(const std::vector<DomainId>& hosts) const;
+  [[nodiscard]] std::vector<std::uint32_t> arrivals(const View& view) const;
+  void offer(const Found& found);
+  // Of the holders in a domain; invalid: of all.
+  [[nodiscard]] const HolderCuts& holder_cuts(DomainId domain);
+  [[nodiscard]] bool straddled(DomainId domain) const;
   template <class Channels>
   void offer(std::span<const std::uint32_t> sets, Ratio ratio, const Channels& channels);
   [[nodiscard]] Time threshold() const;
@@ -104,7 +117,8 @@ class SinkCuts {
   std::vector<std::uint32_t> counted_;  // by set: counts in the cut on offer
 
   std::map<Hash128, std::vector<FlowCut>> flows_;
-  std::map<std::vector<std::pair<std::uint32_t, std::uint64_t>>, HolderCuts> holder_cuts_;
+  using Wanted = std::vector<std::pair<std::uint32_t, std::uint64_t>>;  // bytes by holder set
+  std::map<std::pair<DomainId, Wanted>, HolderCuts> holder_cuts_;
   std::size_t effort_ = 0;  // arcs in views of holders so far
 };
 

@@ -4,7 +4,9 @@
 
 namespace holdfast::bound {
 
-View::View(const RoutingGraph& graph, const std::vector<NodeId>& nodes) : graph_(&graph) {
+View::View(const RoutingGraph& graph, const std::vector<NodeId>& nodes,
+           std::span<const ChannelId> entries)
+    : graph_(&graph) {
   for (const NodeId node : nodes) {
     first_states_.push_back(graph.first_state(node));
     last_states_.push_back(graph.last_state(node));
@@ -32,6 +34,8 @@ View::View(const RoutingGraph& graph, const std::vector<NodeId>& nodes) : graph_
       add(outside_, local(graph.entering(node)), channel.value());
     }
   }
+  if (!entries.empty()) beyond_ = size_++;
+  for (const ChannelId entry : entries) add(beyond_, outside_, entry.value());
   finish();
 }
 

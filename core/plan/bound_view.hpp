@@ -18,7 +18,11 @@ class View {
  public:
   // `nodes` ascending; all nodes between NICs and endpoints of the hosts that matter.
   // O(arcs of the part x log nodes).
-  View(const RoutingGraph& graph, const std::vector<NodeId>& nodes);
+  View(const RoutingGraph& graph, const std::vector<NodeId>& nodes) : View(graph, nodes, {}) {}
+  // The same within a domain: `entries` are the channels that lead into it, and if there are some,
+  // what lies beyond it is a node of its own, from which only they lead to the outside node.
+  View(const RoutingGraph& graph, const std::vector<NodeId>& nodes,
+       std::span<const ChannelId> entries);
   // The whole graph, nothing merged.
   explicit View(const RoutingGraph& graph);
 
@@ -29,6 +33,8 @@ class View {
   [[nodiscard]] std::uint32_t local(std::uint32_t state) const;
   // The node that everything else is merged into; kNone in a view of the whole.
   [[nodiscard]] std::uint32_t outside() const { return outside_; }
+  // Where what is not here comes in: what lies beyond the domain, else the outside.
+  [[nodiscard]] std::uint32_t elsewhere() const { return beyond_ == kNone ? outside_ : beyond_; }
   // Views with equal shapes are the same problem, channel numbers aside.
   [[nodiscard]] const Hash128& shape() const { return shape_; }
 
@@ -42,6 +48,7 @@ class View {
   std::vector<std::uint32_t> first_local_;
   std::uint32_t size_ = 0;
   std::uint32_t outside_ = kNone;
+  std::uint32_t beyond_ = kNone;
   std::vector<Arc> arcs_;
   std::vector<std::uint64_t> rates_;
   Hash128 shape_;

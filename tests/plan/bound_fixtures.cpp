@@ -38,6 +38,23 @@ Demand moved(const Demand& demand, const Topology& from, const Topology& to) {
   return result;
 }
 
+Demand with_memories(Demand demand, const Topology& topology, std::mt19937_64& random) {
+  for (std::size_t i = 0; i < topology.nodes().size(); ++i) {
+    const NodeId node(i);
+    const bool there =
+        std::any_of(demand.workers.begin(), demand.workers.end(),
+                    [node](const DemandWorker& worker) { return worker.node == node; });
+    if (topology.node(node).kind != NodeKind::HostMemory || there || random() % 2 == 0) continue;
+    const WorkerId memory(demand.workers.size());
+    const auto group = static_cast<std::uint32_t>(1'000 + demand.workers.size());
+    demand.workers.push_back({node, group, Bytes(1ULL << 40), true});
+    for (BlockClass& c : demand.classes) {
+      if (random() % 2 == 0) c.holders.push_back(memory);  // ascending: it is the last worker
+    }
+  }
+  return demand;
+}
+
 const std::vector<Route>& RouteBook::routes(NodeId source, NodeId destination) {
   const auto [at, fresh] = found_.try_emplace({source, destination});
   std::vector<Route>& routes = at->second;

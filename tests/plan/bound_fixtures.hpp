@@ -23,6 +23,10 @@ namespace holdfast::testing_support {
 // The same demand on a topology with the same names and other ids.
 [[nodiscard]] Demand moved(const Demand& demand, const Topology& from, const Topology& to);
 
+// The memories of about half of the hosts hold about half of the classes as well.
+[[nodiscard]] Demand with_memories(Demand demand, const Topology& topology,
+                                   std::mt19937_64& random);
+
 // All routes between two endpoints that streams 0 to 2 give, over every pair of ports; each found
 // once. Keeps a reference.
 class RouteBook {

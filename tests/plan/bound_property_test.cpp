@@ -36,6 +36,7 @@ Case random_case(std::uint64_t seed) {
   Topology topology = make_cluster(small_shape(random), seed % 3);
   if (seed % 2 == 1) topology = roughened(topology, random);
   Demand demand = random_demand(topology, random);
+  if (seed % 4 >= 2) demand = with_memories(std::move(demand), topology, random);
   return {std::move(topology), std::move(demand)};
 }
 

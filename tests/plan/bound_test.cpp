@@ -134,6 +134,67 @@ TEST_P(BoundTest, HostMemoryFeedsTheGpusOverPcie) {
   }
 }
 
+// The memory of one host holds all; its way to NICs and to GPUs is the same eight channels to the
+// PCIe switches, here of 30: less than its 8 NICs of 50, though twice that is more.
+Topology with_narrow_roots(const Topology& topology) {
+  return changed(
+      topology, [](Node&) {},
+      [](Link& link) {
+        if (link.name.find(".root") != std::string::npos && link.kind == LinkKind::Pcie) {
+          link.capacity = Rate(30'000'000'000);
+        }
+      });
+}
+
+// `holders` beside that memory hold all; the GPUs of the hosts want a shard each, group by host.
+Demand from_memory(const Topology& topology, const std::string& memory,
+                   const std::vector<std::string>& holders, const std::vector<std::string>& hosts) {
+  DemandBuilder builder("m", {0, 1}, Bytes(kMiB), std::vector<Bytes>(800, Bytes(kMiB)));
+  builder.holds(builder.add_worker(worker(topology, memory, 90)), {BlockId(0U), 800});
+  for (const std::string& name : holders) {
+    builder.holds(builder.add_worker(worker(topology, name, 91)), {BlockId(0U), 800});
+  }
+  for (std::uint32_t h = 0; h < hosts.size(); ++h) {
+    for (std::uint32_t g = 0; g < 8; ++g) {
+      const std::string gpu = hosts[h] + ".gpu" + std::to_string(g);
+      builder.wants(builder.add_worker(worker(topology, gpu, h)), {BlockId(g * 100), 100});
+    }
+  }
+  return std::move(builder).build();
+}
+
+TEST_P(BoundTest, HostMemoryFeedsNicsAndGpusThroughTheSameSwitches) {
+  const Topology topology = with_narrow_roots(make_cluster({.hosts = 3}));
+  const Demand demand =
+      from_memory(topology, "d0.r0.h0.mem", {}, {"d0.r0.h0", "d0.r0.h1", "d0.r0.h2"});
+  const Bound found = bound(topology, demand);
+  EXPECT_EQ(found.cut.bytes, Bytes(800 * kMiB));
+  EXPECT_EQ(found.cut.capacity, Rate(240'000'000'000));
+  EXPECT_EQ(found.cut.channels.size(), 8U);
+  const Time crossing = transfer_time(Bytes(800 * kMiB), Rate(240'000'000'000));
+  for (std::size_t g = 0; g < 3; ++g) {
+    EXPECT_GE(found.by_group[g], crossing) << g;
+    EXPECT_LE(found.by_group[g], found.time()) << g;
+  }
+}
+
+// Memory in the far datacenter and GPUs in the near one hold all: what enters the far datacenter,
+// 12.5, and what its memory sends there, 240, bring everything; neither limits alone.
+TEST_P(BoundTest, HoldersNearAndFarLimitTogether) {
+  const Topology topology = with_narrow_roots(make_cluster({.datacenters = 2, .hosts = 3}));
+  const Demand demand = from_memory(topology, "d1.r0.h0.mem", {"d0.r0.h0.gpu0", "d0.r0.h1.gpu0"},
+                                    {"d1.r0.h0", "d1.r0.h1", "d1.r0.h2"});
+  const Bound found = bound(topology, demand);
+  EXPECT_EQ(found.cut.bytes, Bytes(800 * kMiB));
+  EXPECT_EQ(found.cut.capacity, Rate(252'500'000'000));
+  EXPECT_EQ(found.cut.channels.size(), 9U);
+  const Time crossing = transfer_time(Bytes(800 * kMiB), Rate(252'500'000'000));
+  for (std::size_t g = 0; g < 3; ++g) {
+    EXPECT_GE(found.by_group[g], crossing) << g;
+    EXPECT_LE(found.by_group[g], found.time()) << g;
+  }
+}
+
 // Two datacenters joined by 12.5 GB/s, 15 ms one way.
 TEST_P(BoundTest, TheWanLimitsTheFarDatacenter) {
   const Topology topology = make_cluster({.datacenters = 2, .hosts = 4});
