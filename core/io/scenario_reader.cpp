@@ -15,6 +15,7 @@ using scenario_detail::NameIndex;
 
 // Millionths. A block that takes no time, or less, would be none.
 constexpr std::uint32_t kMostJitter = 900'000;
+constexpr std::uint32_t kMostReaders = 65'536;  // of one source, as `reader_cap`
 
 void refuse_later(YamlMap& map, std::string_view key, std::string_view what) {
   if (const auto value = map.find(key)) {
@@ -39,6 +40,17 @@ ScenarioModel read_model(const YamlValue& value) {
 std::vector<std::pair<std::string, Destination>> destinations() {
   return {{to_string(Destination::InPlace), Destination::InPlace},
           {to_string(Destination::Shadow), Destination::Shadow}};
+}
+
+// Nothing: without a limit.
+std::optional<std::uint32_t> read_reader_cap(const YamlValue& value) {
+  const std::string text = value.text();
+  if (text == "none") return std::nullopt;
+  if (text.find_first_not_of("0123456789") != std::string::npos) {
+    value.refuse(ErrorCode::BadValue,
+                 fmt::format("it is a whole number from 1 to {}, or none", kMostReaders));
+  }
+  return static_cast<std::uint32_t>(value.integer(1, kMostReaders));
 }
 
 ScenarioOptions read_options(YamlMap& map) {
@@ -73,8 +85,7 @@ ScenarioOptions read_options(YamlMap& map) {
     }
   }
   if (const auto cap = map.find("reader_cap")) {
-    options.reader_cap = cap->one_of<std::optional<std::uint32_t>>(
-        {{"1", 1U}, {"2", 2U}, {"4", 4U}, {"none", std::nullopt}});
+    options.reader_cap = read_reader_cap(*cap);
     options.cap_place = cap->place();
   }
   refuse_later(map, "window", "set the window of edges by hand");

@@ -187,8 +187,10 @@ const Wrong kWrong[] = {
      19, "'50%'"},
     {"too much jitter", "update:", "options: {jitter: 95%}\nupdate:", ErrorCode::BadValue, 14, 19,
      "at most 90%"},
-    {"reader cap", "update:", "options: {reader_cap: 3}\nupdate:", ErrorCode::BadValue, 14, 23,
-     "known: 1, 2, 4, none"},
+    {"reader cap", "update:", "options: {reader_cap: some}\nupdate:", ErrorCode::BadValue, 14, 23,
+     "from 1 to 65536, or none"},
+    {"no readers", "update:", "options: {reader_cap: 0}\nupdate:", ErrorCode::BadValue, 14, 23,
+     "from 1 to 65536"},
     {"other traffic", "update:", "other_traffic: {kind: nic}\nupdate:", ErrorCode::BadValue, 14, 17,
      "other_traffic"},
     {"seed below zero", "update:", "seed: -1\nupdate:", ErrorCode::BadValue, 14, 7, "seed"},
@@ -218,7 +220,7 @@ TEST(ScenarioReader, RefusesWithPlaceAndAdvice) {
 
 TEST(ScenarioReader, ReadsCapsOfReaders) {
   const std::pair<const char*, std::optional<std::uint32_t>> cases[] = {
-      {"1", 1U}, {"2", 2U}, {"4", 4U}, {"none", std::nullopt}};
+      {"1", 1U}, {"3", 3U}, {"65536", 65'536U}, {"none", std::nullopt}};
   for (const auto& [text, cap] : cases) {
     const Scenario s = parse_scenario(
         good(std::string("policy: greedy\noptions: {reader_cap: ") + text + "}\n"), "s.yaml");
