@@ -11,6 +11,7 @@
 #include "cli/progress.hpp"
 #include "cli/table.hpp"
 #include "core/storm/storm.hpp"
+#include "sim/storm_run.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -122,9 +123,12 @@ std::vector<Failure> failures_of(const FuzzRun& run, bool shrinks, Progress& pro
     Failure failure{result, fmt::format("seed={}", result.seed)};
     if (shrinks && result.rule != "crash" && failures.size() < kMostShrunk) {
       progress.show(fmt::format("shrinking seed {}", result.seed), 0);
+      const auto on_its_wire = [](const storm::Recipe& part) {
+        return sim::storm_on_its_wire(part);
+      };
       storm::Recipe recipe;
       recipe.seed = result.seed;
-      failure.recipe = to_string(storm::shrink(storm::storm(recipe)).recipe);
+      failure.recipe = to_string(storm::shrink(on_its_wire(recipe), on_its_wire).recipe);
     }
     failures.push_back(std::move(failure));
   }
@@ -177,7 +181,7 @@ void print_json(const FuzzRun& run, const std::vector<Failure>& failures, double
 // One run, told.
 ExitStatus replay(const FuzzArguments& arguments, const storm::Recipe& recipe) {
   std::vector<std::string> story;
-  const storm::Outcome outcome = storm::storm(recipe, arguments.story ? &story : nullptr);
+  const storm::Outcome outcome = sim::storm_on_its_wire(recipe, arguments.story ? &story : nullptr);
   if (arguments.json) {
     Json json{{"recipe", to_string(recipe)},
               {"trace", fmt::format("{:016x}", outcome.trace)},

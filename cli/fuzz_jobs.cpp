@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "sim/storm_run.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -85,7 +86,7 @@ void work(int pipe, const SeedRange& seeds, std::uint32_t share, std::uint32_t j
     const auto start = std::chrono::steady_clock::now();
     storm::Recipe recipe;
     recipe.seed = seed;
-    const storm::Outcome outcome = storm::storm(recipe);
+    const storm::Outcome outcome = sim::storm_on_its_wire(recipe);
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
     cells.add(outcome.cells);
     const Json json = result_json(seed, outcome, wall.count());

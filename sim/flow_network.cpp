@@ -340,7 +340,10 @@ void FlowNetwork::wake_at(Time at) {
   impl.timer = nullptr;
   impl.wake = at;
   if (at == Time::never()) return;
-  impl.timer = kernel::timer::Timer::set(at.seconds(), [&impl] {
+  // Sums of its steps bring SimGrid's clock past this very instant by a rounding now and then; a
+  // timer that lies behind it ends the process.
+  const double date = std::max(at.seconds(), s4u::Engine::get_clock());
+  impl.timer = kernel::timer::Timer::set(date, [&impl] {
     impl.timer = nullptr;
     impl.reached = std::max(impl.reached, impl.wake);
     impl.wake = Time::never();

@@ -28,7 +28,7 @@ void SimNetwork::State::kill(WorkerId worker) {
   if (!state.alive) return;
   now = flows.now();
   state.alive = false;
-  if (with_actors) flows.kill(worker.index());
+  if (with_actors && !one_actor) flows.kill(worker.index());
   while (!state.peers.empty()) {
     peers[state.peers.back()].open = false;
     release(state.peers.back());

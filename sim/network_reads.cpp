@@ -250,8 +250,15 @@ void SimNetwork::State::flow_ended(std::uint32_t number) {
 }
 
 void SimNetwork::State::arrive_later(std::uint32_t number) {
-  reads[number].state = ReadState::Arriving;
-  add(now + peers[reads[number].peer].latency, EventKind::Arrival, number, reads[number].use);
+  OpenRead& read = reads[number];
+  read.state = ReadState::Arriving;
+  if (on_read && read.status == ReadStatus::Ok) {
+    const PeerState& peer = peers[read.peer];
+    const Grant& grant = workers[peer.other.index()].grants[read.grant];
+    on_read({ReadMoment::Kind::Left, read.id, peer.other, peer.owner, grant.version, grant.region,
+             read.status});
+  }
+  add(now + peers[read.peer].latency, EventKind::Arrival, number, read.use);
 }
 
 void SimNetwork::State::account(const OpenRead& read, Bytes bytes) {
@@ -286,6 +293,9 @@ void SimNetwork::State::finish(std::uint32_t number, ReadStatus status) {
   ++read.use;
   read.state = ReadState::Free;
   free_reads.push_back(number);
+  if (on_read) {
+    on_read({ReadMoment::Kind::Ended, read.id, peer.other, peer.owner, {}, {}, status});
+  }
   tell(peer.owner, ReadDone{read.id, status, read.moved});
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <queue>
+#include <set>
 #include <vector>
 
 #include "sim/channel_meter.hpp"
@@ -140,6 +141,11 @@ struct SimNetwork::State {
   void cancel(WorkerId owner, OpId id);
   bool send(WorkerId owner, PeerId peer, std::span<const std::byte> payload);
   void wait(WorkerId worker, Time until);
+  void run_one_actor(const std::function<void()>& body);
+  void wait_for_anybody(Time until);
+  void wake_the_one();
+  void is_ready(WorkerId worker);
+  void gather_ready();
   void job(WorkerId worker, JobId id, Time at);
 
   void add(Time at, EventKind kind, std::uint32_t a, std::uint64_t b = 0);
@@ -200,10 +206,17 @@ struct SimNetwork::State {
   std::vector<std::uint32_t> ready_now;  // scratch
   std::function<void(WorkerId)> on_ready;
   std::function<void()> on_idle;
+  std::function<void(const ReadMoment&)> on_read;
   Moved moved;
   Time now;
   bool stopped = false;
   bool with_actors = false;
+  // run_one_actor
+  bool one_actor = false;
+  bool one_waits = false;
+  Time one_until;                // of its wait
+  std::set<Time> one_alarms;     // that are in the queue
+  std::vector<WorkerId> polled;  // ready, and not yet taken
 };
 
 }  // namespace holdfast::sim

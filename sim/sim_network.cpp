@@ -1,6 +1,8 @@
 #include "sim/sim_network.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
 #include "sim/network_state.hpp"
 #include "sim/worker_ports.hpp"
@@ -197,6 +199,69 @@ void SimNetwork::State::wait(WorkerId worker, Time until) {
   now = flows.now();
 }
 
+// --- One actor for all ---------------------------------------------------------------------------
+
+void SimNetwork::State::run_one_actor(const std::function<void()>& body) {
+  with_actors = true;
+  one_actor = true;
+  on_ready = [this](WorkerId worker) {
+    is_ready(worker);
+    if (!polled.empty()) wake_the_one();
+  };
+  on_idle = [this] { wake_the_one(); };
+  std::exception_ptr thrown;
+  const std::vector<std::function<void()>> actors{[this, &body, &thrown] {
+    try {
+      body();
+    } catch (const std::exception&) {
+      thrown = std::current_exception();
+    }
+    // What is still on its way would come to those who have gone.
+    stopped = true;
+    flows.stop();
+  }};
+  flows.run_actors(actors);
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+void SimNetwork::State::wake_the_one() {
+  if (!one_waits) return;
+  one_waits = false;
+  flows.unblock(0);
+}
+
+void SimNetwork::State::is_ready(WorkerId worker) {
+  const WorkerState& state = workers[worker.index()];
+  if (!state.alive || !state.has_news()) return;
+  if (std::find(polled.begin(), polled.end(), worker) == polled.end()) polled.push_back(worker);
+}
+
+// Who became ready outside an instant, by what the actor did.
+void SimNetwork::State::gather_ready() {
+  for (const std::uint32_t worker : ready) {
+    workers[worker].ready = false;
+    is_ready(WorkerId(worker));
+  }
+  ready.clear();
+}
+
+// Alarms are not taken back: one that comes too early is let pass.
+void SimNetwork::State::wait_for_anybody(Time until) {
+  gather_ready();
+  if (!polled.empty()) return;
+  if (until == Time::never() && queue.empty() && flows.live() == 0) return;
+  one_until = std::max(until, flows.now());
+  if (until != Time::never() && one_alarms.insert(one_until).second) {
+    call_at(one_until, [this, at = one_until] {
+      one_alarms.erase(at);
+      if (one_until <= at) wake_the_one();
+    });
+  }
+  one_waits = true;
+  flows.block();
+  now = flows.now();
+}
+
 SimNetwork::SimNetwork(const Router& router, std::span<const NodeId> nodes,
                        std::span<const DataPath> paths, const Meters& meters,
                        const NetworkOptions& options)
@@ -250,6 +315,24 @@ void SimNetwork::run_actors(std::span<const Body> bodies) {
     });
   }
   state.flows.run_actors(actors);
+}
+
+void SimNetwork::run_one_actor(const std::function<void()>& body) {
+  state_->run_one_actor(body);
+}
+void SimNetwork::wait(Time until) {
+  state_->wait_for_anybody(until);
+}
+bool SimNetwork::any_ready() const {
+  state_->gather_ready();
+  return !state_->polled.empty();
+}
+std::vector<WorkerId> SimNetwork::take_ready() {
+  state_->gather_ready();
+  return std::exchange(state_->polled, {});
+}
+void SimNetwork::watch_reads(std::function<void(const ReadMoment&)> watcher) {
+  state_->on_read = std::move(watcher);
 }
 
 void SimNetwork::kill(WorkerId worker) {

@@ -21,9 +21,9 @@
 //   - a connection is reported lost when its other end has been dead, or its way closed, for
 //     `detection`, but not before one latency. A restart does not bring it back.
 //
-// Two ways to run it: `run` calls a handler for each worker that has something to poll (one stack
+// Three ways to run it: `run` calls a handler for each worker that has something to poll (one stack
 // for everyone: what a large simulation uses), `run_actors` gives each worker an actor that may
-// block in Transport::wait.
+// block in Transport::wait, `run_one_actor` gives all of them one, which says how far time may go.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +72,18 @@ struct NetworkOptions {
   Time detection = {};       // of a connection's loss
 };
 
+// A read at the moment when its last byte has left the source, or when it ends.
+struct ReadMoment {
+  enum class Kind { Left, Ended };
+  Kind kind = Kind::Left;
+  OpId id = 0;
+  WorkerId source;
+  WorkerId reader;
+  Version version;                     // Left: of the permission
+  RegionId region;                     // Left: of the source
+  ReadStatus status = ReadStatus::Ok;  // Ended
+};
+
 // What is left of a link's capacity, each way, in millionths; zero: it is down.
 struct LinkShare {
   LinkId link;
@@ -108,10 +120,24 @@ class SimNetwork {
   using Body = std::function<void(Transport&, Memory&, WorkerId)>;
   void run_actors(std::span<const Body> bodies);
 
+  // Runs `body` in one actor; returns when it has. What it throws comes through.
+  void run_one_actor(const std::function<void()>& body);
+  // In its body: returns when some worker is ready (it has something to poll), at once if one is;
+  // or at `until`, when everything else of that instant has happened; or, if that is never, when
+  // nothing can happen any more.
+  void wait(Time until);
+  [[nodiscard]] bool any_ready() const;
+  // Workers that became ready since the last call, each once, in the order in which they did.
+  [[nodiscard]] std::vector<WorkerId> take_ready();
+
+  // Called at each of these moments; must not call back. Those of a worker that is being killed are
+  // shown as well.
+  void watch_reads(std::function<void(const ReadMoment&)> watcher);
+
   // The worker is gone: what it reads stops, its readers hear PeerLost. Nothing if it is dead.
   void kill(WorkerId worker);
   // It lives again: without regions, permissions and connections. Precondition: it is dead, and
-  // there are no actors.
+  // has no actor of its own.
   void restart(WorkerId worker);
   [[nodiscard]] bool alive(WorkerId worker) const;
 

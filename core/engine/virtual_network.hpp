@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "core/engine/memory.hpp"
+#include "core/engine/read_sight.hpp"
 #include "core/engine/transport.hpp"
 
 namespace holdfast {
@@ -53,25 +54,6 @@ struct VirtualRecord {
   WorkerId to;
   std::uint64_t detail = 0;  // OpId, or bytes of a message
   friend bool operator==(const VirtualRecord&, const VirtualRecord&) = default;
-};
-
-// A read as somebody who watches sees it.
-struct ReadSight {
-  enum class Kind {
-    Posted,   // by the reader
-    Served,   // the bytes leave the source
-    Arrived,  // they are in the reader's region
-    Ended,    // and it completes, or it has failed
-  };
-  Kind kind = Kind::Posted;
-  OpId id = 0;
-  WorkerId source;
-  WorkerId reader;
-  Version version;         // Served: of the permission
-  RegionId source_region;  // Served
-  RegionId reader_region;
-  std::span<const Piece> pieces;
-  std::span<const std::byte> bytes;  // Served: as they lie in the source's region
 };
 
 // Payload that arrived in full, by worker.

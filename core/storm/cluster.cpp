@@ -8,17 +8,6 @@
 namespace holdfast::storm {
 namespace {
 
-VirtualOptions options_of(const World& world) {
-  VirtualOptions options;
-  options.seed = world.seed;
-  options.rate = world.times.port;
-  options.latency = world.times.data_latency;
-  options.digest_rate = world.times.port * 8;
-  options.cancel_time = world.times.most_cancelling;
-  options.detection = world.times.peer_detection;
-  return options;
-}
-
 bool chosen(const std::optional<std::vector<std::uint32_t>>& list, std::size_t number) {
   return !list || std::binary_search(list->begin(), list->end(), number);
 }
@@ -45,12 +34,12 @@ const char* name_of_answer(const CoordinatorCommand& question) {
 }  // namespace
 
 Cluster::Cluster(const World& world, const Script& script, const Recipe& recipe,
-                 std::vector<Watcher*> watchers)
+                 DataNetwork& network, std::vector<Watcher*> watchers)
     : world_(world),
       script_(script),
       recipe_(recipe),
       watchers_(std::move(watchers)),
-      network_(world.cards.size(), options_of(world)),
+      network_(network),
       control_(world.cards.size(), world.seed, world.times.control_latency),
       control_cuts_(world.cards.size() * 2),
       data_cuts_(world.cards.size() * world.cards.size()),
@@ -72,7 +61,10 @@ Cluster::Cluster(const World& world, const Script& script, const Recipe& recipe,
   });
 }
 
-Cluster::~Cluster() = default;
+// What ends with the lives is no part of the run.
+Cluster::~Cluster() {
+  network_.watch_reads({});
+}
 
 void Cluster::mark(std::uint64_t value) {
   trace_ = (trace_ ^ value ^ static_cast<std::uint64_t>(now_.picoseconds()) * 3) * kGolden;
@@ -156,10 +148,9 @@ void Cluster::step() {
 
 void Cluster::happen() {
   const Time next = next_time();
-  const Time wire = network_.next_event();
-  if (wire < next ||
-      (wire == next && control_.next() > wire && (agenda_.empty() || agenda_.top().at > wire))) {
-    network_.step();
+  const bool before_data =
+      control_.next() <= next || (!agenda_.empty() && agenda_.top().at <= next);
+  if (network_.step(next, !before_data)) {
     now_ = network_.now();
     for (const WorkerId worker : network_.take_ready()) ready_.push_back(worker);
     return;
@@ -169,7 +160,6 @@ void Cluster::happen() {
     return;
   }
   now_ = std::max(now_, next);
-  network_.advance(now_);
   if (!agenda_.empty() && agenda_.top().at <= now_) {
     const auto action = agenda_.top().action;
     agenda_.pop();

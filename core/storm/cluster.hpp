@@ -1,4 +1,4 @@
-// A whole run under one clock: workers' lives on a virtual network, a coordinator that may die at
+// A whole run under one clock: workers' lives on a network, a coordinator that may die at
 // any command, a planner that takes its time, users and faults as the script says.
 //
 // One thing happens at a time, in one order: what is due at the earliest time; of equal times first
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/storm/control_network.hpp"
+#include "core/storm/data_network.hpp"
 #include "core/storm/life.hpp"
 #include "core/storm/recipe.hpp"
 #include "core/storm/script.hpp"
@@ -30,7 +31,7 @@ namespace holdfast::storm {
 class Cluster final : public Stage, private Desk {
  public:
   // All of it is borrowed and must outlive the cluster.
-  Cluster(const World& world, const Script& script, const Recipe& recipe,
+  Cluster(const World& world, const Script& script, const Recipe& recipe, DataNetwork& network,
           std::vector<Watcher*> watchers);
   ~Cluster() override;
 
@@ -121,7 +122,7 @@ class Cluster final : public Stage, private Desk {
   bool calm_ = false;
   bool over_ = false;
 
-  VirtualNetwork network_;
+  DataNetwork& network_;
   ControlNetwork control_;
   std::vector<std::uint32_t> control_cuts_;  // by worker and way: how many faults cut it
   std::vector<std::uint32_t> data_cuts_;     // by from and to

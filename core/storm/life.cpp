@@ -73,7 +73,7 @@ class Ear final : public AgentObserver {
 }  // namespace
 
 struct Life::Parts {
-  Parts(const World& world, WorkerId worker, Incarnation incarnation, VirtualNetwork& network,
+  Parts(const World& world, WorkerId worker, Incarnation incarnation, DataNetwork& network,
         LifeWays to)
       : ways(std::move(to)),
         line(ways),
@@ -85,7 +85,7 @@ struct Life::Parts {
         agent(worker, incarnation, card, space, world.agent),
         loop(setup(world, worker, network)) {}
 
-  AgentSetup setup(const World& world, WorkerId worker, VirtualNetwork& network) {
+  AgentSetup setup(const World& world, WorkerId worker, DataNetwork& network) {
     if (!card.host_memory) {
       for (SlotNumber slot = 0; slot < card.slots; ++slot) {
         buffers.allocate(slot, space->bytes(card.shard));
@@ -115,7 +115,7 @@ struct Life::Parts {
   AgentLoop loop;
 };
 
-Life::Life(const World& world, WorkerId worker, Incarnation incarnation, VirtualNetwork& network,
+Life::Life(const World& world, WorkerId worker, Incarnation incarnation, DataNetwork& network,
            LifeWays ways)
     : parts_(std::make_unique<Parts>(world, worker, incarnation, network, std::move(ways))) {}
 Life::~Life() = default;

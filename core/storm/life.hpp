@@ -1,5 +1,5 @@
 // One life of a worker's process: its buffers, its agent, and the loop that carries out what the
-// agent says over the virtual network. What it ends with is gone.
+// agent says over the network of the run. What it ends with is gone.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "core/catalog/agent.hpp"
-#include "core/engine/virtual_network.hpp"
-#include "core/storm/world.hpp"
+#include "core/storm/data_network.hpp"
 
 namespace holdfast::storm {
 
@@ -21,7 +20,7 @@ struct LifeWays {
 
 class Life {
  public:
-  Life(const World& world, WorkerId worker, Incarnation incarnation, VirtualNetwork& network,
+  Life(const World& world, WorkerId worker, Incarnation incarnation, DataNetwork& network,
        LifeWays ways);
   ~Life();
   Life(const Life&) = delete;

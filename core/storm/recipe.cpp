@@ -9,6 +9,8 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;
 constexpr std::uint32_t kMostNumber = 1'000'000;
+// One seed in so many is SimGrid's.
+constexpr std::uint64_t kSimGridEach = 20;
 
 std::string text_of(const Numbers& numbers) {
   if (numbers.empty()) return "-";
@@ -61,8 +63,13 @@ Parsed<Numbers> read_numbers(std::string_view text) {
 
 }  // namespace
 
+Wire wire_of(const Recipe& recipe) {
+  return recipe.wire.value_or(recipe.seed % kSimGridEach == 0 ? Wire::SimGrid : Wire::Virtual);
+}
+
 std::string to_string(const Recipe& recipe) {
   std::string text = fmt::format("seed={}", recipe.seed);
+  if (recipe.wire) text += *recipe.wire == Wire::SimGrid ? " wire=simgrid" : " wire=virtual";
   if (recipe.tasks) text += " tasks=" + text_of(*recipe.tasks);
   if (recipe.faults) text += " faults=" + text_of(*recipe.faults);
   if (recipe.groups) text += " groups=" + text_of(*recipe.groups);
@@ -83,13 +90,21 @@ Parsed<Recipe> parse_recipe(std::string_view text) {
       seeded = true;
       continue;
     }
+    if (key == "wire") {
+      if (value != "virtual" && value != "simgrid") {
+        return tl::make_unexpected(
+            fmt::format("'{}' is no network; write virtual or simgrid", value));
+      }
+      recipe.wire = value == "simgrid" ? Wire::SimGrid : Wire::Virtual;
+      continue;
+    }
     auto* list = key == "tasks"    ? &recipe.tasks
                  : key == "faults" ? &recipe.faults
                  : key == "groups" ? &recipe.groups
                                    : nullptr;
     if (list == nullptr) {
-      return tl::make_unexpected(
-          fmt::format("'{}' is not known here; a recipe has seed=, tasks=, faults=, groups=", key));
+      return tl::make_unexpected(fmt::format(
+          "'{}' is not known here; a recipe has seed=, wire=, tasks=, faults=, groups=", key));
     }
     Parsed<Numbers> numbers = read_numbers(value);
     if (!numbers) return tl::make_unexpected(numbers.error());

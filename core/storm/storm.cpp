@@ -25,8 +25,8 @@ Numbers all_of(std::size_t count) {
 
 class Shrinker {
  public:
-  Shrinker(const Outcome& failed, const std::function<bool()>& going)
-      : best_(failed), going_(going) {}
+  Shrinker(const Outcome& failed, const Runner& runner, const std::function<bool()>& going)
+      : best_(failed), runner_(runner), going_(going) {}
 
   Outcome run() {
     const World world = make_world(best_.recipe.seed);
@@ -59,7 +59,7 @@ class Shrinker {
         Numbers& numbers = *(without.*list);
         numbers.erase(numbers.begin() + static_cast<std::ptrdiff_t>(first),
                       numbers.begin() + static_cast<std::ptrdiff_t>(end));
-        Outcome outcome = storm(without);
+        Outcome outcome = runner_(without);
         if (outcome.violation && outcome.violation->rule == best_.violation->rule) {
           best_ = std::move(outcome);
           smaller = true;
@@ -71,6 +71,7 @@ class Shrinker {
   }
 
   Outcome best_;
+  const Runner& runner_;
   const std::function<bool()>& going_;
 };
 
@@ -92,7 +93,7 @@ void run(Cluster& cluster, const Oracle& oracle, Outcome& outcome) {
 
 }  // namespace
 
-Outcome storm(const Recipe& recipe, std::vector<std::string>* story) {
+Outcome storm(const Recipe& recipe, std::vector<std::string>* story, const Venue& venue) {
   const World world = make_world(recipe.seed);
   const Script script = make_script(world);
   Oracle oracle(world);
@@ -103,13 +104,13 @@ Outcome storm(const Recipe& recipe, std::vector<std::string>* story) {
   Outcome outcome;
   outcome.recipe = recipe;
   outcome.workers = static_cast<std::uint32_t>(world.cards.size());
-  {
-    Cluster cluster(world, script, recipe, watchers);
+  venue(world, [&](DataNetwork& network) {
+    Cluster cluster(world, script, recipe, network, watchers);
     run(cluster, oracle, outcome);
     outcome.trace = cluster.trace();
     outcome.steps = cluster.steps();
     outcome.ended = cluster.now();
-  }
+  });
   outcome.calls = oracle.calls_ended();
   outcome.calls_ok = oracle.calls_ok();
   outcome.cells = coverage.cells();
@@ -121,8 +122,8 @@ Outcome storm(const Recipe& recipe, std::vector<std::string>* story) {
   return outcome;
 }
 
-Outcome shrink(const Outcome& failed, const std::function<bool()>& going) {
-  return Shrinker(failed, going).run();
+Outcome shrink(const Outcome& failed, const Runner& run, const std::function<bool()>& going) {
+  return Shrinker(failed, run, going).run();
 }
 
 }  // namespace holdfast::storm

@@ -2,9 +2,11 @@
 // fails, the smallest part of it that still fails in the same way.
 //
 //   const Outcome outcome = storm({.seed = 42});
-//   if (outcome.violation) puts(to_string(shrink(outcome).recipe));
+//   const auto again = [](const Recipe& recipe) { return storm(recipe); };
+//   if (outcome.violation) puts(to_string(shrink(outcome, again).recipe));
 //
-// Pure and deterministic: one recipe always gives the same outcome, bit for bit (`trace`).
+// Pure and deterministic: one recipe at one venue always gives the same outcome, bit for bit
+// (`trace`).
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "core/storm/coverage.hpp"
+#include "core/storm/data_network.hpp"
 #include "core/storm/oracle.hpp"
 #include "core/storm/recipe.hpp"
 
@@ -31,13 +34,18 @@ struct Outcome {
   Cells cells;
 };
 
-// Runs it to its end or to the first violation. Lines of a story are appended to `story` unless it
-// is null. Throws nothing of its own; what the machines throw becomes a violation.
-[[nodiscard]] Outcome storm(const Recipe& recipe, std::vector<std::string>* story = nullptr);
+// Runs it at `venue`, whatever its wire, to its end or to the first violation. Lines of a story are
+// appended to `story` unless it is null. Throws nothing of its own; what the machines throw becomes
+// a violation.
+[[nodiscard]] Outcome storm(const Recipe& recipe, std::vector<std::string>* story = nullptr,
+                            const Venue& venue = on_virtual_network);
 
-// Leaves out faults, calls and groups as long as the same rule is still violated. `going`, asked
-// before each run, ends it early. Returns the outcome of the smallest recipe that was found.
-// At most about (faults + calls + groups) x log runs.
-[[nodiscard]] Outcome shrink(const Outcome& failed, const std::function<bool()>& going = {});
+using Runner = std::function<Outcome(const Recipe&)>;
+
+// Leaves out faults, calls and groups as long as the same rule is still violated when `run` runs
+// the rest. `going`, asked before each run, ends it early. Returns the outcome of the smallest
+// recipe that was found. At most about (faults + calls + groups) x log runs.
+[[nodiscard]] Outcome shrink(const Outcome& failed, const Runner& run,
+                             const std::function<bool()>& going = {});
 
 }  // namespace holdfast::storm

@@ -10,7 +10,7 @@
 
 #include "core/catalog/agent.hpp"
 #include "core/catalog/coordinator.hpp"
-#include "core/engine/virtual_network.hpp"
+#include "core/engine/read_sight.hpp"
 #include "core/storm/control_network.hpp"
 #include "core/storm/script.hpp"
 #include "core/storm/world.hpp"

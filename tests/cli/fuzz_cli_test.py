@@ -45,6 +45,24 @@ class FuzzCliTest(CliCase):
         self.assertIn("seed=2: ", whole.splitlines()[-1])
         self.assertGreater(len(whole.splitlines()), len(text.splitlines()) + 10)
 
+    def test_every_twentieth_seed_runs_on_simgrid(self):
+        # Processes of their own, each with its memory somewhere else.
+        runs = [json.loads(self.run_it("fuzz", "--replay", recipe, "--json", *story).stdout)
+                for recipe, story in (("seed=40", []), ("seed=40", ["--story"]),
+                                      ("seed=40 wire=simgrid", []), ("seed=40 wire=virtual", []))]
+        if jsonschema is not None:
+            validate(runs, "fuzz")
+        traces = [run["trace"] for run in runs]
+        self.assertEqual(traces[0], traces[1])
+        self.assertEqual(traces[0], traces[2])
+        self.assertNotEqual(traces[0], traces[3])
+        self.assertEqual(runs[2]["recipe"], "seed=40 wire=simgrid")
+        self.assertEqual(runs[1]["story"][0], "blocks and words between workers go over SimGrid")
+        self.assertGreater(len(runs[1]["story"]), 10)
+        text = self.run_it("fuzz", "--seeds", "40", "--story").stdout
+        self.assertIn("over SimGrid", text.splitlines()[0])
+        self.assertIn(traces[0], text.splitlines()[-1])
+
     def test_fuzz_refuses_what_is_no_seed_and_no_recipe(self):
         for arguments, expected in (
                 (["--seeds", "3..1"], r"--seeds: '3\.\.1' is no range of seeds; .* \[BadValue\]"),
@@ -54,6 +72,7 @@ class FuzzCliTest(CliCase):
                 (["--replay", "tasks=0"], r"--replay: a recipe needs seed=NUMBER"),
                 (["--replay", "seed=x"], r"--replay: 'x' is no seed"),
                 (["--replay", "seed=1 tasks=5-3"], r"--replay: '5-3' is no ascending list"),
+                (["--replay", "seed=1 wire=tin"], r"--replay: 'tin' is no network"),
                 (["--replay", "seed=1 task=5"], r"--replay: 'task' is not known here"),
                 (["--replay", "seed=1", "--seeds", "1"], r"--replay"),
                 (["--jobs", "0"], r"--jobs")):

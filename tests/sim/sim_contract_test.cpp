@@ -4,32 +4,43 @@
 
 #include "sim/child_process.hpp"
 #include "sim/sim_network.hpp"
+#include "sim/storm_ports.hpp"
 #include "tests/engine/transport_contract.hpp"
 #include "tests/sim/sim_fixtures.hpp"
 
 namespace holdfast::testing {
 namespace {
 
+enum class Carries { Sizes, Bytes };
+
 class SimContractNetwork final : public ContractNetwork {
  public:
-  SimContractNetwork(std::size_t workers, sim::FlowDriver driver)
+  SimContractNetwork(std::size_t workers, sim::FlowDriver driver, Carries carries)
       : workers_(static_cast<std::uint32_t>(workers)),
         driver_(driver),
+        carries_(carries),
+        memories_(workers),
         topology_(sim::testing::make_star({.hosts = static_cast<std::uint32_t>(workers),
                                            .rate = Rate(10'000'000'000),
                                            .digest_rate = Rate(20'000'000'000)})) {}
 
-  [[nodiscard]] bool real_bytes() const override { return false; }
+  [[nodiscard]] bool real_bytes() const override { return carries_ == Carries::Bytes; }
   [[nodiscard]] bool reliable_messages() const override { return true; }
   [[nodiscard]] bool can_kill() const override { return true; }
   [[nodiscard]] Endpoint endpoint(WorkerId self, WorkerId other) const override {
     return {other, {nic(other.value()), nic(self.value()), 0}, {}};
   }
-  std::span<std::byte> memory(WorkerId, Bytes) override { return {}; }
+  std::span<std::byte> memory(WorkerId worker, Bytes size) override {
+    if (!real_bytes()) return {};
+    memories_[worker.index()].resize(size.count());
+    return memories_[worker.index()];
+  }
   [[nodiscard]] Time estimate(Bytes bytes) const override {
     return microseconds(20) + transfer_time(bytes, Rate(10'000'000'000)) * 2;
   }
-  void kill(WorkerId worker) override { network_->kill(worker); }
+  void kill(WorkerId worker) override {
+    real_bytes() ? ports_->kill(worker) : network_->kill(worker);
+  }
 
   void run(const std::vector<Body>& bodies) override {
     sim::ChildProcess child([&](sim::ChildProcess::Channel& out) {
@@ -60,24 +71,38 @@ class SimContractNetwork final : public ContractNetwork {
     if (workers_ == 1) paths.clear();
     network_ = std::make_unique<sim::SimNetwork>(router, nodes, paths, sim::Meters{},
                                                  sim::NetworkOptions{driver_, {}, {}, {}, {}});
-    network_->run_actors(bodies);
+    if (!real_bytes()) return network_->run_actors(bodies);
+    ports_ = std::make_unique<sim::StormPorts>(*network_, workers_, 1);
+    std::vector<Body> over_ports;
+    for (const Body& body : bodies) {
+      over_ports.emplace_back([this, &body](Transport&, Memory&, WorkerId self) {
+        body(ports_->transport(self), ports_->memory(self), self);
+      });
+    }
+    network_->run_actors(over_ports);
   }
 
   std::uint32_t workers_;
   sim::FlowDriver driver_;
+  Carries carries_;
+  std::vector<std::vector<std::byte>> memories_;
   Topology topology_;
   std::unique_ptr<sim::SimNetwork> network_;  // in the child
+  std::unique_ptr<sim::StormPorts> ports_;
 };
 
-ContractFactory factory(const std::string& name, sim::FlowDriver driver) {
-  return {name, [driver](std::size_t workers) {
-            return std::make_unique<SimContractNetwork>(workers, driver);
+ContractFactory factory(const std::string& name, sim::FlowDriver driver,
+                        Carries carries = Carries::Sizes) {
+  return {name, [driver, carries](std::size_t workers) {
+            return std::make_unique<SimContractNetwork>(workers, driver, carries);
           }};
 }
 
 INSTANTIATE_TEST_SUITE_P(SimGrid, TransportContract,
                          ::testing::Values(factory("kernel_action", sim::best_flow_driver()),
-                                           factory("direct_comm", sim::FlowDriver::DirectComm)),
+                                           factory("direct_comm", sim::FlowDriver::DirectComm),
+                                           factory("real_bytes", sim::best_flow_driver(),
+                                                   Carries::Bytes)),
                          contract_name);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Whole runs. HOLDFAST_STORM_SEEDS says how many (200).
+// Whole runs on the virtual network. HOLDFAST_STORM_SEEDS says how many (200).
 #include "core/storm/storm.hpp"
 
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@ std::uint64_t seeds() {
 Recipe of_seed(std::uint64_t seed) {
   Recipe recipe;
   recipe.seed = seed;
+  recipe.wire = Wire::Virtual;
   return recipe;
 }
 
@@ -27,7 +28,7 @@ TEST(Storm, NoSeedBreaksARule) {
     ASSERT_FALSE(outcome.violation)
         << "seed " << seed << " breaks '" << outcome.violation->rule << "' at "
         << to_string(outcome.violation->at) << ": " << outcome.violation->text
-        << "\n  holdfast fuzz --story --seeds " << seed;
+        << "\n  holdfast fuzz --story --replay '" << to_string(outcome.recipe) << "'";
   }
   // Storms in which nobody gets anything prove nothing.
   EXPECT_GE(ok, 4 * seeds());
