@@ -70,10 +70,16 @@ void Agent::State::clear_overdue(SlotNumber number) {
   const Version version = slot.holding->version;
   const std::vector<WorkerId> readers = readers_of(version);
   if (slot.clearing->on_deadline == OnDeadline::Fail) {
+    const bool given_up = slot.clearing->reason == ClearReason::Unpublish;
     slot.clearing.reset();
     tell(ClearFailed{version, readers});
     const OpenCall* call = unpublish_of(version);
-    if (call == nullptr) return;
+    if (call == nullptr) {
+      // Its owner did not ask for it: it is offered again, also if no coordinator is left to say
+      // so.
+      if (!given_up) slot.holding->state = slot.shown;
+      return;
+    }
     CallResult result;
     result.status = CallStatus::DrainTimeout;
     result.version = version;

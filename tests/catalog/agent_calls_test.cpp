@@ -264,6 +264,21 @@ TEST(AgentClear, CalledOffItServesAgainButRunsNot) {
   EXPECT_FALSE(bench.empty());
 }
 
+// A fetch or leave that could not clear it leaves it where it was, whoever lives to say so.
+TEST(AgentClear, WhatCouldNotBeClearedServesAgain) {
+  AgentBench bench;
+  bench.start();
+  bench.publish(kOne);
+  bench.grant(bench_transfer(1, kOne), kReader);
+  bench.say(Clear{kOne, ClearReason::Leave, OnDeadline::Fail, bench.now + seconds(1)});
+  EXPECT_EQ(bench.state(), HoldingState::Hidden);
+  bench.pass(seconds(1));
+  ASSERT_EQ(bench.heard<ClearFailed>().size(), 1U);
+  EXPECT_EQ(bench.state(), HoldingState::Published);
+  bench.say(Unhide{kOne});
+  EXPECT_EQ(bench.state(), HoldingState::Published);
+}
+
 // Readers who were about to be let in when it was hidden never are.
 TEST(AgentClear, CutsOffWhoWasAboutToBeLetIn) {
   AgentBench bench;
