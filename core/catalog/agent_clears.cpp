@@ -20,6 +20,7 @@ void Agent::State::on(const Clear& message) {
   }
   slot.clearing = clearing;
   hide(*number);
+  settle_clear(*number);  // what comes next may need the buffer
 }
 
 // No reader gets in any more, nor those who were about to: they were not told yet. Nothing more is

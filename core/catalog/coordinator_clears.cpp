@@ -36,7 +36,28 @@ void Coordinator::State::send_clear(WorkerId worker, ClearJob& job) {
   const OnDeadline on_deadline =
       job.reason == ClearReason::Forget ? OnDeadline::Revoke : OnDeadline::Fail;
   send(worker, Clear{job.version.second, job.reason, on_deadline, job.deadline});
-  if (find(job.version)->retention.copies != 0) judge_soon(job.version);
+  const VersionKey key = job.version;
+  if (find(key)->retention.copies != 0) judge_soon(key);
+  if (!drains_at_once(worker, job)) return;
+  // Whatever the worker is told next, it has taken the version out of its buffer by then.
+  drop_clear(worker, key);
+  drop_holder(worker, key);
+  find(key)->releasing.insert(worker);
+}
+
+// Nobody reads from the worker's buffer and nothing is read into it, by tables that never know of
+// less than the worker's own; and no earlier Clear of it is unanswered. Only of a fetch: the other
+// clears end a call, or memory.
+bool Coordinator::State::drains_at_once(WorkerId worker, const ClearJob& job) const {
+  const Worker& w = workers[worker.index()];
+  const auto returning = [&](const Holder& holder) {
+    return holder.version == job.version && holder.returning;
+  };
+  return job.reason == ClearReason::Fetch && w.plans.empty() &&
+         std::none_of(w.holders.begin(), w.holders.end(), returning) &&
+         std::none_of(w.readers.begin(), w.readers.end(), [&](const auto& reader) {
+           return reader.second.version == job.version.second;
+         });
 }
 
 // Something changed for a version that workers wait to be rid of.
@@ -202,6 +223,12 @@ void Coordinator::State::call_off_leave(WorkerId worker) {
 
 void Coordinator::State::on(WorkerId worker, const Cleared& message) {
   const VersionKey key{workers[worker.index()].card.space, message.version};
+  VersionState* version = find(key);
+  if (version != nullptr && version->releasing.erase(worker) != 0) {
+    dirty_versions.insert(key);
+    dirty_groups.insert(workers[worker.index()].card.group);
+    return;
+  }
   const ClearJob* found = clear_of(worker, key);
   if (found == nullptr) {
     // Of a clear that was called off meanwhile, or that a coordinator before us ordered.

@@ -168,7 +168,8 @@ void Coordinator::State::advance(GroupId id) {
     const Holder* holder = holder_of(member, key);
     if (holder != nullptr && holder->verified.all() && !holder->hidden) continue;
     missing = true;
-    if (holder != nullptr && holder->hidden) {  // the member is giving up the very version
+    // The member is giving up the very version.
+    if ((holder != nullptr && holder->hidden) || find(key)->releasing.contains(member)) {
       clearing = true;
       continue;
     }

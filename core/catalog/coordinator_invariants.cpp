@@ -94,6 +94,12 @@ class InvariantCheck {
         broken(3, "version {} has {} blocks that nobody serves, not {}", to_string(key.second),
                zeros, version.unserved);
       }
+      for (const WorkerId worker : version.releasing) {
+        if (!state_.alive(worker) || version.holders.contains(worker)) {
+          broken(5, "worker {} is dead or holds version {}, which it is to be rid of",
+                 worker.value(), to_string(key.second));
+        }
+      }
       if (version.digests_missing == 0 && version.root != digest_root(*version.digests)) {
         broken(2, "the root of version {} is not that of its digests", to_string(key.second));
       }

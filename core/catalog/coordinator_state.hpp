@@ -139,7 +139,10 @@ struct Coordinator::State {
     std::set<WorkerId> holders;
     std::set<WorkerId> doubtful;  // asked to tell before the version is given up
     bool told = false;            // they were asked since blocks were last uncovered
-    std::uint32_t leases = 0;     // open fetches that were decided for it
+    // Told to clear it while nobody was reading it there: no holders any more, and their Cleared is
+    // on its way.
+    std::set<WorkerId> releasing;
+    std::uint32_t leases = 0;  // open fetches that were decided for it
     Time gather_at = Time::never();
     std::set<GroupId> waiting;              // for a plan
     std::map<WorkerId, BlockSet> offloads;  // host memories and what they are to hold
@@ -306,6 +309,7 @@ struct Coordinator::State {
   void secure(WorkerId worker, ClearJob& job);
   void secure_all(VersionKey key);
   void send_clear(WorkerId worker, ClearJob& job);
+  [[nodiscard]] bool drains_at_once(WorkerId worker, const ClearJob& job) const;
   ClearJob* clear_of(WorkerId worker, VersionKey key);
   void drop_clear(WorkerId worker, VersionKey key);
   void offer_again(WorkerId worker, Holder& holder);

@@ -186,6 +186,12 @@ void Coordinator::State::on(WorkerId worker, const Publish& message) {
                     std::to_string(message.version.lineage) + " is known";
     return answer(worker, message.call, std::move(result));
   }
+  if (known != nullptr && known->releasing.contains(worker)) {
+    // Asked again before it heard Clear: the next that it hears is this, when it is rid of it.
+    result.status = CallStatus::BufferBusy;
+    result.reason = "a fetch is clearing it";
+    return answer(worker, message.call, std::move(result));
+  }
   // One that is recorded already is asked again: a coordinator that is gone took it.
   if (known != nullptr && known->withdrawn && holder_of(worker, key) == nullptr) {
     result.status = CallStatus::Withdrawn;
@@ -354,6 +360,7 @@ void Coordinator::State::judge_cover(VersionKey key) {
     return;
   }
   if (version->lost || version->leases == 0) return forget_if_unused(key);
+  if (!version->releasing.empty()) return;  // not lost before the last copy is gone
   bool asking = !version->doubtful.empty();
   if (!asking) {
     for (const WorkerId worker : version->holders) {
@@ -408,8 +415,9 @@ void Coordinator::State::lose(VersionKey key) {
 void Coordinator::State::forget_if_unused(VersionKey key) {
   const VersionState* version = find(key);
   if (version == nullptr || !version->holders.empty() || version->leases != 0 ||
-      !version->installed_waits.empty() || !version->retain_waits.empty() ||
-      version->retention.copies != 0 || !version->offloads.empty()) {
+      !version->releasing.empty() || !version->installed_waits.empty() ||
+      !version->retain_waits.empty() || version->retention.copies != 0 ||
+      !version->offloads.empty()) {
     return;
   }
   if (version->published || version->withdrawn) {

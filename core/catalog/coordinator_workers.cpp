@@ -260,6 +260,7 @@ void Coordinator::State::bury(WorkerId worker) {
   }
   for (auto& [key, version] : versions) {
     if (version.offloads.erase(worker) != 0) judge_soon(key);
+    if (version.releasing.erase(worker) != 0) dirty_versions.insert(key);
   }
   if (w.known && !w.card.host_memory && !w.gone) break_group(w.card.group, worker);
 }

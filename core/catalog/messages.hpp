@@ -304,8 +304,10 @@ struct GenerationIs {
   Generation generation = 0;
 };
 enum class ClearReason : std::uint8_t { Fetch, Unpublish, Leave, Forget };
-// Hide the version, let its readers finish, then answer Cleared. At the deadline: ClearFailed, or,
-// with Revoke, take the readers' access away first. From now on the group does not run it.
+// Hide the version, let its readers finish, then answer Cleared. Where nobody reads it, the buffer
+// is free for the next message already, and the coordinator goes on without waiting for Cleared. At
+// the deadline: ClearFailed, or, with Revoke, take the readers' access away first. From now on the
+// group does not run it.
 struct Clear {
   Version version;
   ClearReason reason = ClearReason::Fetch;

@@ -185,6 +185,12 @@ void Oracle::check_posted(const Stage& stage, const ReadSight& sight) {
   const SlotNumber slot = stage.slot_of(reader, sight.reader_region);
   const auto& slots = seen_[reader.index()];
   const SlotSeen* seen = slot < slots.size() && slots[slot] ? &*slots[slot] : nullptr;
+  // What was seen is of the end of the last step: this one may have put another version there.
+  const auto holdings = stage.agent(reader)->holdings();
+  if (seen != nullptr && slot < holdings.size() && holdings[slot] &&
+      holdings[slot]->version != seen->version) {
+    seen = nullptr;
+  }
   const ShardId shard = shard_of(stage, reader, slot);
   auto& open = reads_[reader.index()];
   std::uint64_t low = ~std::uint64_t{0};

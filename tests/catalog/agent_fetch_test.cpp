@@ -330,6 +330,31 @@ TEST(AgentFetch, InPlaceTheOldVersionMustBeGone) {
   EXPECT_FALSE(bench.agent.runs());
 }
 
+// The coordinator does not wait for Cleared where nobody reads: both may come in one step.
+TEST(AgentFetch, ABufferThatNobodyReadsIsFreeForTheNextMessage) {
+  AgentBench bench;
+  bench.start();
+  bench.run(kOne, 1, 1, FetchCall{});
+  bench.call(FetchCall{});
+  bench.say(Decided{bench.decide(2, kTwo)});
+  const std::size_t stopped = bench.heard<TransferStopped>().size();
+  std::vector<CoordinatorFrame> frames;
+  const auto send = [&](CoordinatorMessage message) {
+    bench.coordinator->send(std::make_shared<const CoordinatorMessage>(std::move(message)),
+                            bench.now);
+    bench.coordinator->due(bench.now, frames);
+  };
+  send(Clear{kOne, ClearReason::Fetch, OnDeadline::Fail, bench.now + seconds(1)});
+  send(Begin{bench_transfer(2, kTwo), Destination::InPlace, {}, {}});
+  ASSERT_EQ(frames.size(), 2U);
+  bench.step(FromCoordinator{frames[1]});  // the later one first: the session puts them in order
+  bench.step(FromCoordinator{frames[0]});
+  EXPECT_EQ(bench.heard<Cleared>().size(), 1U);
+  EXPECT_EQ(bench.heard<TransferStopped>().size(), stopped);
+  EXPECT_EQ(bench.last<StartTransfer>().transfer->id, 2U);
+  EXPECT_EQ(bench.state(0), HoldingState::Filling);
+}
+
 TEST(AgentFetch, ShadowFillsTheOtherSlotAndSwitches) {
   AgentBench bench(gpu_card(2));
   bench.start();

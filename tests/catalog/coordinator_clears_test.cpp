@@ -189,6 +189,64 @@ TEST(CoordinatorClears, WhoHadClearedBeforeItWasCalledOffIsFilledAnew) {
   EXPECT_EQ(cluster.fetch_end(kFirst)->status, CallStatus::Ok);
 }
 
+// The worker answers Clear, but nobody waits for that.
+TEST(CoordinatorClears, WhatNobodyReadsIsClearedWithoutWaiting) {
+  Small cluster(6);
+  cluster.publish_all(kOne);
+  cluster.publish_all(kTwo, 2);
+  cluster.fetch(GroupId(1U), 1, {kOne}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  ASSERT_EQ(cluster.coordinator->groups()[1].runs, kOne);
+  cluster.workers[kSecond.index()].clears = false;
+  cluster.fetch(GroupId(1U), 2, {kTwo}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.heard<Clear>(kSecond).size(), 1U);
+  ASSERT_EQ(cluster.coordinator->groups()[1].runs, kTwo);
+  EXPECT_EQ(view_of(cluster, kOne).holders, cluster.members(GroupId(0U)));
+  // What it said of it before it heard Clear is not true any more.
+  cluster.say(kSecond,
+              Publish{cluster.next_call(), kOne, cluster.workers[2].holdings.at(kOne).digests,
+                      cluster.now + seconds(1)});
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.last_answer(kSecond).status, CallStatus::BufferBusy);
+  EXPECT_EQ(view_of(cluster, kOne).holders, cluster.members(GroupId(0U)));
+  // The very version again: not before the buffer is known to be rid of it.
+  cluster.fetch(GroupId(1U), 3, {kOne}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.heard<Begin>(kSecond).size(), 2U);
+  EXPECT_EQ(cluster.coordinator->groups()[1].phase, "Clearing");
+  cluster.say(kSecond, Cleared{kOne, 0});
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.heard<Begin>(kSecond).size(), 3U);
+  EXPECT_EQ(cluster.coordinator->groups()[1].runs, kOne);
+}
+
+// A version that is wanted is not lost while a copy may not yet be gone.
+TEST(CoordinatorClears, WhoDiesBeforeItHasClearedReleasesTheVersion) {
+  Small cluster(6);
+  cluster.publish_all(kOne);
+  cluster.publish_all(kTwo, 2);
+  cluster.fetch(GroupId(1U), 1, {kOne}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  cluster.workers[kFirst.index()].clears = cluster.workers[kSecond.index()].clears = false;
+  cluster.fetch(GroupId(1U), 2, {kTwo}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  ASSERT_EQ(cluster.coordinator->groups()[1].runs, kTwo);
+  // Group 2 wants the old version, and whoever else had it dies.
+  cluster.workers[8].fills = cluster.workers[10].fills = false;
+  cluster.fetch(GroupId(2U), 1, {kOne}, cluster.now + seconds(60));
+  cluster.run_for(milliseconds(100));
+  cluster.kill(WorkerId(0U));
+  cluster.kill(WorkerId(2U));
+  cluster.beat_for(seconds(4));
+  EXPECT_FALSE(cluster.fetch_end(WorkerId(8U)));
+  cluster.say(kFirst, Cleared{kOne, 0});
+  cluster.kill(kSecond);
+  cluster.beat_for(seconds(4));
+  ASSERT_TRUE(cluster.fetch_end(WorkerId(8U)));
+  EXPECT_EQ(cluster.fetch_end(WorkerId(8U))->status, CallStatus::VersionLost);
+}
+
 TEST(CoordinatorClears, AGroupRunsNothingThatAMemberHasCleared) {
   Fetching cluster;
   cluster.fetch_all();

@@ -204,8 +204,9 @@ TEST(Coordinator, WhatIsOverForOneIsOverForAll) {
   EXPECT_EQ(cluster.workers[6].generation, 1U);
 }
 
+// Group 2 reads the old version from group 1 meanwhile.
 TEST(Coordinator, InPlaceClearsTheOldVersionOnAllShardsFirst) {
-  Small cluster;
+  Small cluster(6);
   cluster.publish_all(kOne);
   cluster.fetch(GroupId(1U), 1, {}, cluster.now + seconds(10));
   cluster.run_for(milliseconds(100));
@@ -214,6 +215,10 @@ TEST(Coordinator, InPlaceClearsTheOldVersionOnAllShardsFirst) {
   }
   cluster.run_for(milliseconds(10));
   EXPECT_EQ(cluster.last_answer(WorkerId(0U)).status, CallStatus::Ok);
+  cluster.workers[8].fills = cluster.workers[10].fills = false;
+  cluster.fetch(GroupId(2U), 1, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  ASSERT_EQ(cluster.workers[6].grants.size(), 1U);
   cluster.publish_all(kTwo);
   cluster.workers[6].clears = false;
   cluster.fetch(GroupId(1U), 2, {}, cluster.now + seconds(10));
