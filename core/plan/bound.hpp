@@ -9,8 +9,9 @@
 // switches do not copy, also for each domain D: T >= (missing bytes of all receivers in D) /
 // (outgoing capacity of the endpoints in D that may serve + capacity of the links into D). Where
 // some holders lie in a domain around S and some beyond it, what the former can send and what
-// enters the domain are one cut. Each bound adds the least unavoidable latency: the shortest way from a holder to S, twice (request
-// and data; nothing starts before it is asked for), and the digest of the last block.
+// enters the domain are one cut. Each bound adds the least unavoidable latency: the shortest way
+// from a holder to S, twice (request and data; nothing starts before it is asked for), and the
+// digest of the last block.
 //
 // A worker that has a class to itself in its host gets it, or gives it away, over its links other
 // than NVLink: the only relays of a block are those who want it, which flows that merge all classes
