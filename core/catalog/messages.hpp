@@ -163,6 +163,7 @@ struct WorkerReport {
   bool leaving = false;
 };
 
+// Said again in each session until it is answered, also when the call is over.
 struct Publish {
   CallId call = 0;
   Version version;
@@ -353,8 +354,9 @@ struct Change {
 struct Stop {
   PlanNumber plan = 0;
 };
-// Answer with Progress{told, n}. With the number of a fetch it also asks whether the worker has
-// stopped running another version than the decided one: it has, once Decided was read.
+// Answer with Progress{told, n}. After Unhide it asks whether the version is still there. With the
+// number of a fetch it also asks whether the worker has stopped running another version than the
+// decided one: it has, once Decided was read.
 struct Tell {
   Version version;
   std::uint64_t n = 0;  // zero: of no fetch
