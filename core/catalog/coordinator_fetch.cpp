@@ -165,7 +165,11 @@ void Coordinator::State::advance(GroupId id) {
   bool clearing = false;
   bool missing = false;
   for (const WorkerId member : group.members) {
-    const Holder* holder = holder_of(member, key);
+    Holder* holder = holder_of(member, key);
+    // An unpublish that failed left it hidden: now it is wanted again.
+    if (holder != nullptr && holder->hidden && clear_of(member, key) == nullptr) {
+      offer_again(member, *holder);
+    }
     if (holder != nullptr && holder->verified.all() && !holder->hidden) continue;
     missing = true;
     // The member is giving up the very version.

@@ -146,6 +146,27 @@ TEST(CoordinatorClears, AFetchWaitsForWhoGivesUpWhatItBrought) {
   EXPECT_EQ(cluster.coordinator->groups()[1].runs, kOne);
 }
 
+// An unpublish that fails leaves the version hidden; whoever fetches it wants it again.
+TEST(CoordinatorClears, AFetchOffersAgainWhatAnUnpublishLeftHidden) {
+  Fetching cluster;
+  cluster.fetch_all();
+  cluster.workers[kSecond.index()].clears = false;
+  cluster.say(kSecond, AskUnpublish{cluster.next_call(), kOne, cluster.now + seconds(5)});
+  cluster.run_for(milliseconds(100));
+  cluster.say(kSecond, ClearFailed{kOne, {kFirst}});
+  cluster.run_for(milliseconds(100));
+  ASSERT_EQ(view_of(cluster, kOne).hidden, std::vector{kSecond});
+  cluster.fetch(GroupId(1U), 2, {}, cluster.now + seconds(10));
+  cluster.run_for(milliseconds(100));
+  EXPECT_EQ(cluster.heard<Unhide>(kSecond).size(), 1U);
+  EXPECT_TRUE(view_of(cluster, kOne).hidden.empty());
+  ASSERT_EQ(cluster.heard<FetchDone>(kSecond).size(), 2U);
+  EXPECT_EQ(cluster.fetch_end(kSecond)->status, CallStatus::Ok);
+  EXPECT_EQ(cluster.coordinator->groups()[1].runs, kOne);
+  // Nothing was read again.
+  EXPECT_EQ(cluster.heard<Begin>(kSecond).size(), 1U);
+}
+
 // Unhide may come when the worker has cleared: until it answers nobody counts on its copy.
 TEST(CoordinatorClears, WhatIsOfferedAgainCountsWhenTheWorkerHasSaidSo) {
   Fetching cluster;
