@@ -334,12 +334,29 @@ void WorkerEngine::ask_again() {
 
 void WorkerEngine::check_progress() {
   if (missing_ == 0 || now_ < after(progress_, config_.no_progress)) return;
+  if (config_.await_parent) return give_up_all();
   for (EdgeNumber e = 0; e < edges_.size(); ++e) {
     if (edges_[e].left == 0) continue;
     EngineFailure detail;
     detail.waited = now_ - progress_;
-    if (edges_[e].state == EdgeState::Wanted) detail.cause = edges_[e].cause;
     return fail(FailureKind::NoProgress, e, first_missing(edges_[e]), detail);
+  }
+}
+
+// Whoever gives out parents hears that these bring nothing; its last word may have been lost.
+void WorkerEngine::give_up_all() {
+  EngineFailure detail;
+  detail.waited = now_ - progress_;
+  progress_ = now_;
+  for (EdgeNumber e = 0; e < edges_.size(); ++e) {
+    const InEdge& edge = edges_[e];
+    if (edge.left == 0) continue;
+    if (edge.state == EdgeState::Wanted) {
+      out_->push_back(NeedParent{stripes_[edge.stripe].id, first_missing(edge), edge.parent,
+                                 edge.cause, ReadStatus::Ok});
+    } else if (edge.state == EdgeState::Active && !edge.held) {
+      give_up_parent(e, FailureKind::NoProgress, detail, first_missing(edge));
+    }
   }
 }
 

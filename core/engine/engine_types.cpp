@@ -38,10 +38,6 @@ std::string to_string(const EngineFailure& failure, const WorkerName& name_of) {
       break;
     case FailureKind::NoProgress:
       text += fmt::format("nothing arrived for {}", rounded(failure.waited));
-      if (failure.cause != FailureKind::NoProgress) {
-        text += fmt::format(", and nobody took the place of that worker, given up for {}",
-                            to_string(failure.cause));
-      }
       break;
   }
   return text;

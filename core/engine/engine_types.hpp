@@ -138,8 +138,6 @@ struct EngineFailure {
   std::uint64_t expected = 0;          // DigestMismatch
   std::uint64_t found = 0;
   Time waited;  // NoProgress: since the last progress
-  // NoProgress: why `source` had been given up, if it had and nobody took its place.
-  FailureKind cause = FailureKind::NoProgress;
 };
 // "read failed: h3.gpu0 needs block 17 (stripe 2) from h1.gpu0: the read ended with ..." and the
 // like. `name_of` says how workers are called; without it "worker 3".

@@ -14,8 +14,10 @@
 //   5. Who waits for word from a parent asks again: `ask_interval` (or 16 have intervals, if that
 //   is
 //      more) after the parent's last news, then twice as long each time up to `ask_interval_most`.
-//   6. Every wait has a deadline: a read its own, everything together `no_progress`, which ends the
-//      engine: Failed is its last command. When a read ran out of its time, later ones get twice as
+//   6. Every wait has a deadline: a read its own, everything together `no_progress`, after which
+//   all
+//      parents are given up (rule 7), or, where nobody gives others, the engine ends: Failed is its
+//      last command. When a read ran out of its time, later ones get twice as
 //      much, up to half of `no_progress`: many readers may queue at one source, more than any plan
 //      knows of, and with less time than the queue takes each would lose its place for ever.
 //   7. A parent is given up when it is lost (WorkerLost, PeerGone), when a read of it fails, and
@@ -272,6 +274,7 @@ class WorkerEngine {
   void fire_due();
   void ask_again();
   void check_progress();
+  void give_up_all();
   bool take_offer(InEdge& edge, const Have& have);
   void fail(FailureKind kind, EdgeNumber edge, std::uint32_t index, EngineFailure detail);
 

@@ -226,6 +226,7 @@ TEST(EngineProperty, NobodyHearsAnything) {
   ClusterOptions options;
   options.network.lost_per_mille = 1000;
   options.engine.no_progress = seconds(3);
+  options.engine.await_parent = false;
   Cluster cluster(demand, tree_plan(demand, {0, 1}, 2), options);
   EXPECT_FALSE(cluster.run());
   ASSERT_TRUE(cluster.failure());

@@ -334,6 +334,7 @@ TEST(WorkerEngine, NoProgressIsAnError) {
   EngineConfig config;
   config.no_progress = seconds(5);
   config.ask_interval = seconds(100);
+  config.await_parent = false;
   Bench bench(8, {0, 1}, 2, 3, config);
   bench.step(TimePassed{});
   EXPECT_EQ(bench.next, bench.now + seconds(5));
