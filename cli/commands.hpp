@@ -71,12 +71,12 @@ struct TopoArguments {
 [[nodiscard]] ExitStatus show_topology(const TopoArguments& arguments);
 
 struct FuzzArguments {
-  std::string seeds = "0..199";  // "A..B" or one
-  std::string replay;            // a recipe instead of seeds
-  std::uint32_t jobs = 1;        // processes
-  bool story = false;            // of one seed or recipe
-  bool first = false;            // ends at the first failure and does not shrink it
-  bool cells = false;            // prints the tables of (state x event)
+  std::string seeds = "0..199";       // "A..B" or one
+  std::optional<std::string> replay;  // a recipe instead of seeds
+  std::uint32_t jobs = 1;             // processes
+  bool story = false;                 // of one seed or recipe
+  bool first = false;                 // ends at the first failure and does not shrink it
+  bool cells = false;                 // prints the tables of (state x event)
   bool json = false;
 };
 [[nodiscard]] ExitStatus fuzz(const FuzzArguments& arguments);

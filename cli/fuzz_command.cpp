@@ -206,8 +206,8 @@ ExitStatus replay(const FuzzArguments& arguments, const storm::Recipe& recipe) {
 }  // namespace
 
 ExitStatus fuzz(const FuzzArguments& arguments) {
-  if (!arguments.replay.empty()) {
-    const Parsed<storm::Recipe> recipe = storm::parse_recipe(arguments.replay);
+  if (arguments.replay) {
+    const Parsed<storm::Recipe> recipe = storm::parse_recipe(*arguments.replay);
     if (!recipe) throw Error(ErrorCode::BadValue, recipe.error(), Place{"--replay", 0, 0, {}, {}});
     return replay(arguments, *recipe);
   }

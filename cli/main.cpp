@@ -96,8 +96,11 @@ CLI::App* add_topo(CLI::App& app, TopoArguments& to) {
 void add_fuzz(CLI::App& app, FuzzArguments& to) {
   CLI::App* command = app.add_subcommand(
       "fuzz", "Run catalog and engine through seeded storms of faults in virtual time");
-  CLI::Option* seeds = command->add_option("--seeds", to.seeds, "A..B, or one seed");
-  command->add_option("--replay", to.replay, "A recipe, as printed for a failing seed")
+  CLI::Option* seeds =
+      command->add_option("--seeds", to.seeds, "A..B, or one seed")->capture_default_str();
+  command
+      ->add_option("--replay", to.replay,
+                   "A recipe, as printed for a failing seed: seed=N tasks=1-3 faults=- ...")
       ->excludes(seeds);
   command->add_option("--jobs", to.jobs, "Processes")->check(CLI::Range(1, 256));
   command->add_flag("--story", to.story, "Tell what happens in one seed or recipe");

@@ -110,6 +110,10 @@ void carry_out_online(const Task& task, Policy policy, sim::SimulationOptions& o
   record.failure = "internal error: the checker refuses what was done: " + refused.front().message;
 }
 
+std::uint64_t seed_of(const Task& task, const SimulateArguments& arguments) {
+  return arguments.seed.value_or(task.loaded.scenario.seed.value_or(0));
+}
+
 // Plans and runs one policy. What goes wrong here is a failure of the run, not of the input.
 void carry_out(const Task& task, Policy policy, const SimulateArguments& arguments,
                Progress& progress, RunRecord& record) {
@@ -159,7 +163,7 @@ RunRecord run_policy(const Task& task, Policy policy, const SimulateArguments& a
   record.backend = "simgrid";
   record.policy = to_string(policy);
   record.planner = record.policy;
-  record.seed = arguments.seed.value_or(task.loaded.scenario.seed.value_or(0));
+  record.seed = seed_of(task, arguments);
   const auto start = std::chrono::steady_clock::now();
   progress.show(record.policy, 0);
   try {
@@ -228,6 +232,7 @@ ExitStatus simulate(const SimulateArguments& arguments) {
   const Task task(arguments.scenario, arguments.policy, true);
   refuse_huge_trace(arguments, task.update.demand);
   print_warnings(task.warnings);
+  if (task.deployment) print_warnings(check_workload(task, seed_of(task, arguments)));
   warn_of_seed(arguments, task.loaded.scenario);
   if (!arguments.json) {
     print(task.deployment ? workload_heading(task) : heading(task));

@@ -226,9 +226,19 @@ std::string gpu_seconds(const GpuTime& time) {
 
 }  // namespace
 
+std::vector<std::string> check_workload(const Task& task, std::uint64_t seed) {
+  std::vector<std::string> warnings;
+  (void)run_of(task.loaded, *task.deployment, seed, warnings);
+  const auto& policies = task.policies;
+  if (std::find(policies.begin(), policies.end(), Policy::Store) != policies.end()) {
+    (void)store_hosts(task);
+  }
+  return warnings;
+}
+
 void carry_out_workload(const Task& task, Policy policy, sim::Trace trace,
                         const std::function<void(double)>& progress, RunRecord& record) {
-  std::vector<std::string> warnings;  // said before
+  std::vector<std::string> warnings;  // check_workload has said them
   const sim::ServiceSetup setup = setup_of(*task.deployment);
   sim::WorkloadRun run = run_of(task.loaded, *task.deployment, record.seed, warnings);
   run.trace = trace;

@@ -12,6 +12,11 @@
 
 namespace holdfast::cli {
 
+// What is wrong with names and files of members, faults and stores is thrown as Error with its
+// place; what has no effect is returned. Precondition: the task has a deployment. As long as one
+// drawing of members and faults takes.
+[[nodiscard]] std::vector<std::string> check_workload(const Task& task, std::uint64_t seed);
+
 // Fills the record in. What goes wrong in the run is its failure; throws Error where it cannot
 // begin: Unsupported for a policy that has no service yet. Precondition: the task has a deployment.
 void carry_out_workload(const Task& task, Policy policy, sim::Trace trace,

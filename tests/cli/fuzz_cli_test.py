@@ -69,6 +69,7 @@ class FuzzCliTest(CliCase):
                 (["--seeds", "1..x"], r"--seeds: "), (["--seeds", "-1"], r""),
                 (["--seeds", ""], r"--seeds"), (["--seeds", "0..99999999999"], r"--seeds: "),
                 (["--seeds", "0..1", "--story"], r"--story: a story is of one seed"),
+                (["--replay", ""], r"--replay: a recipe needs seed=NUMBER"),
                 (["--replay", "tasks=0"], r"--replay: a recipe needs seed=NUMBER"),
                 (["--replay", "seed=x"], r"--replay: 'x' is no seed"),
                 (["--replay", "seed=1 tasks=5-3"], r"--replay: '5-3' is no ascending list"),

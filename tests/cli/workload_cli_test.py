@@ -85,6 +85,17 @@ class WorkloadCliTest(CliCase):
                              [f"publish 1.{n}: Ok: version 1.{n}" for n in (1, 2, 3)])
         self.assertTrue(summary["runs"][0]["workload"]["plans"])
 
+    def test_names_that_are_not_there_are_refused_before_anything_runs(self):
+        at = "kind: host, target: h1,"
+        for find, replace, place, what in (
+                (at, "kind: host, target: h99,", r"w.yaml:26:\d+", "h99"),
+                (at, "kind: worker, target: h1.gpu99,", r"w.yaml:26:\d+", "gpu99")):
+            done = self.run_it("simulate", self.workload(find, replace), status=2)
+            self.assertEqual(done.stdout, "")
+            errors = [line for line in done.stderr.splitlines() if "error: " in line]
+            self.assertEqual(len(errors), 1, done.stderr)
+            self.assertRegex(errors[0], f"error: .*{place}: .*{what}")
+
     def test_a_workload_is_deterministic_by_seed(self):
         def figures(*arguments):
             done = self.run_it("simulate", self.workload(), "--json", "--policy", "auto",
