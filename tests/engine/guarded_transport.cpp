@@ -15,7 +15,7 @@ bool touches(const std::map<std::uint64_t, std::uint64_t>& ranges, std::uint64_t
 }  // namespace
 
 Posted GuardedTransport::read(const ReadRequest& request) {
-  const Posted posted = inner_.read(request);
+  const Posted posted = inner().read(request);
   if (posted != Posted::Posted) return posted;
   const auto note = [&](std::string what) {
     if (broken_.empty()) broken_ = std::move(what);
@@ -36,7 +36,7 @@ Posted GuardedTransport::read(const ReadRequest& request) {
 }
 
 std::size_t GuardedTransport::poll(std::span<TransportEvent> out) {
-  const std::size_t count = inner_.poll(out);
+  const std::size_t count = inner().poll(out);
   for (std::size_t i = 0; i < count; ++i) {
     const auto* done = std::get_if<ReadDone>(&out[i]);
     if (done == nullptr) continue;

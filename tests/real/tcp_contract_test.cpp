@@ -13,6 +13,7 @@
 
 #include "real/host_memory.hpp"
 #include "real/tcp_transport.hpp"
+#include "tests/engine/forwarding_transport.hpp"
 #include "tests/engine/transport_contract.hpp"
 
 namespace holdfast::testing {
@@ -113,43 +114,23 @@ class TcpContractNetwork final : public ContractNetwork {
   };
 
   // What a body sees: the transport, without the turn inside `wait`.
-  class Yielding final : public Transport {
+  class Yielding final : public ForwardingTransport {
    public:
     Yielding(TcpContractNetwork& network, Worker& worker)
-        : network_(network), worker_(worker), inner_(*worker.transport) {}
-    RegionId add_region(std::span<std::byte> memory, Bytes size) override {
-      return inner_.add_region(memory, size);
-    }
-    PeerId open(const Endpoint& endpoint, std::uint64_t nonce) override {
-      return inner_.open(endpoint, nonce);
-    }
-    void close(PeerId peer) override { inner_.close(peer); }
-    [[nodiscard]] PeerLimits limits(PeerId peer) const override { return inner_.limits(peer); }
-    Access allow(WorkerId reader, Version version, RegionId region) override {
-      return inner_.allow(reader, version, region);
-    }
-    void revoke(WorkerId reader, Version version) override { inner_.revoke(reader, version); }
-    Posted read(const ReadRequest& request) override { return inner_.read(request); }
-    void cancel(OpId id) override { inner_.cancel(id); }
-    bool send(PeerId peer, std::span<const std::byte> payload) override {
-      return inner_.send(peer, payload);
-    }
-    std::size_t poll(std::span<TransportEvent> out) override { return inner_.poll(out); }
+        : ForwardingTransport(*worker.transport), network_(network), worker_(worker) {}
     void wait(Time until) override {
       network_.turn_.unlock();
-      inner_.wait(until);
+      inner().wait(until);
       {
         const std::lock_guard lock(worker_.mutex);
         if (worker_.killed) throw Stopped{};
       }
       network_.turn_.lock();
     }
-    [[nodiscard]] Time now() const override { return inner_.now(); }
 
    private:
     TcpContractNetwork& network_;
     Worker& worker_;
-    TcpTransport& inner_;
   };
 
   void live(WorkerId self, const Body& body) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/storm_network.hpp"
+#include "tests/engine/forwarding_transport.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 using storm::DataNetwork;
 using storm::Outcome;
 using storm::Recipe;
+using testing::ForwardingTransport;
 
 std::uint64_t seeds() {
   const char* text = std::getenv("HOLDFAST_STORM_SEEDS");
@@ -64,35 +66,19 @@ TEST(StormOnSimGrid, ASeedIsTheSameRunEachTime) {
 // --- A broken engine is found --------------------------------------------------------------------
 
 // Asks for everything twice, and hides the second answer.
-class AsksTwice final : public Transport {
+class AsksTwice final : public ForwardingTransport {
  public:
-  explicit AsksTwice(Transport& inner) : inner_(inner) {}
+  using ForwardingTransport::ForwardingTransport;
 
-  RegionId add_region(std::span<std::byte> memory, Bytes size) override {
-    return inner_.add_region(memory, size);
-  }
-  PeerId open(const Endpoint& endpoint, std::uint64_t nonce) override {
-    return inner_.open(endpoint, nonce);
-  }
-  void close(PeerId peer) override { inner_.close(peer); }
-  [[nodiscard]] PeerLimits limits(PeerId peer) const override { return inner_.limits(peer); }
-  Access allow(WorkerId reader, Version version, RegionId region) override {
-    return inner_.allow(reader, version, region);
-  }
-  void revoke(WorkerId reader, Version version) override { inner_.revoke(reader, version); }
   Posted read(const ReadRequest& request) override {
-    const Posted posted = inner_.read(request);
+    const Posted posted = inner().read(request);
     ReadRequest again = request;
     again.id |= kAgain;
-    if (posted == Posted::Posted) static_cast<void>(inner_.read(again));
+    if (posted == Posted::Posted) static_cast<void>(inner().read(again));
     return posted;
   }
-  void cancel(OpId id) override { inner_.cancel(id); }
-  bool send(PeerId peer, std::span<const std::byte> payload) override {
-    return inner_.send(peer, payload);
-  }
   std::size_t poll(std::span<TransportEvent> out) override {
-    const std::size_t count = inner_.poll(out);
+    const std::size_t count = inner().poll(out);
     const auto last = std::remove_if(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count),
                                      [](const auto& event) {
                                        const auto* done = std::get_if<ReadDone>(&event);
@@ -100,12 +86,9 @@ class AsksTwice final : public Transport {
                                      });
     return static_cast<std::size_t>(last - out.begin());
   }
-  void wait(Time until) override { inner_.wait(until); }
-  [[nodiscard]] Time now() const override { return inner_.now(); }
 
  private:
   static constexpr OpId kAgain = OpId{1} << 63U;
-  Transport& inner_;
 };
 
 class BrokenNetwork final : public DataNetwork {
