@@ -133,8 +133,8 @@ WorkerId AlternateChooser::best_before(std::uint32_t at, const Stripe& stripe) {
     std::uint32_t far = 0;
     while (far < kLevels && !same(w, child, static_cast<Level>(far))) ++far;
     const Rank rank{same(w, parent, Level::Host),
-                    fed_by(there, parent_at),
                     far == kLevels,
+                    fed_by(there, parent_at),
                     same(w, parent, Level::Rack),
                     chosen_[w.index()],
                     far,

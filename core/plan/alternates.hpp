@@ -4,9 +4,10 @@
 // Parents and alternates come before the child, so that whoever turns to an alternate, and however
 // many do at once, nobody waits in a circle. Of those before the child some are looked at (its
 // grandparent, who came last in its host, rack and datacenter, and some anywhere) and the best is
-// taken: not in the parent's host, which may have died with it; fed by somebody else than the
-// parent; in the child's datacenter; not in the parent's rack; chosen by few others; near. Who
-// comes first below the only holder has none.
+// taken: not in the parent's host, which may have died with it; in the child's datacenter (where
+// the parent brought the stripe over a WAN one of its children does then, and the others turn to
+// that one); fed by somebody else than the parent; not in the parent's rack; chosen by few others;
+// near. Who comes first below the only holder has none.
 #pragma once
 
 #include "core/plan/demand.hpp"

@@ -176,6 +176,7 @@ class Mender {
   }
 
   struct Candidate {
+    bool beyond = false;  // in another datacenter
     std::uint64_t load = 0;
     std::size_t distance = 0;
     WorkerId worker;
@@ -202,7 +203,7 @@ class Mender {
         load = ~std::uint64_t{0};
         for (const NodeId nic : router_.nics(node(worker))) load = std::min(load, load_of(nic));
       }
-      found.push_back({load, far, worker});
+      found.push_back({far == kLevels, load, far, worker});
     }
     for (const WorkerId w : waiting) tree[w].waits = false;
     std::sort(found.begin(), found.end());

@@ -4,9 +4,10 @@
 // and what everybody else reads from whom, stay. A child may get a parent P if P has the stripe
 // from the start or has received all of it, or receives it over edges that lead back to such a
 // worker without passing the child; and if P does not come to wait for the child when workers turn
-// to their alternates by themselves, in whatever number. Of those the one whose port is loaded
-// least (bytes of the edges that leave it, over its capacity) and then the nearest (the innermost
-// common domain) is taken, then the lowest id.
+// to their alternates by themselves, in whatever number. Of those one in the child's datacenter is
+// taken if there is one (each byte crosses a WAN once: of many who lost one parent the first alone
+// reads beyond), then the one whose port is loaded least (bytes of the edges that leave it, over
+// its capacity) and then the nearest (the innermost common domain), then the lowest id.
 //
 // Why by load: in trees that use every port fully, a worker that dies frees as much as its children
 // need, at its parents in the different trees, and nowhere else.

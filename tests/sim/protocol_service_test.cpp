@@ -140,6 +140,88 @@ void at_share(Fixture& f, double share, const std::function<void()>& what) {
   };
 }
 
+// A replica that brings blocks over the WAN dies. What crosses it beside one copy is what only that
+// replica had there, and what was under way to it: both are recomputed from the deliveries.
+TEST(ProtocolService, ADeadSeedCostsTheWanWhatOnlyItHadThere) {
+  testing_support::ClusterShape shape = small(1, 4);
+  shape.datacenters = 2;
+  bool any_extra = false;
+  for (std::uint32_t victim = 4; victim < 8; ++victim) {
+    for (const double share : {0.5, 0.6, 0.7, 0.8}) {
+      SCOPED_TRACE(fmt::format("victim {} at {}", victim, share));
+      Fixture f(shape);
+      ProtocolService& service = f.make();
+      const auto far = [&](WorkerId worker) { return worker.value() >= 4 * f.world.ranks(); };
+      const auto dies = [&](WorkerId worker) { return worker.value() / f.world.ranks() == victim; };
+      std::map<BlockId, std::vector<WorkerId>> there;  // of each block, who verified it beyond
+      f.seen->on_block = [&](WorkerId receiver, BlockId block) {
+        if (far(receiver)) there[block].push_back(receiver);
+      };
+      Bytes allowed = f.world.model();
+      at_share(f, share, [&] {
+        const Bytes block(16 << 20);
+        for (const auto& [id, workers] : there) {
+          if (std::all_of(workers.begin(), workers.end(), dies)) allowed += block;
+        }
+        for (const Plan& plan : f.seen->made) {
+          for (const Stripe& stripe : plan.stripes) {
+            for (const Edge& edge : stripe.edges) {
+              if (!far(edge.parent) && dies(edge.child)) allowed += block * edge.window;
+            }
+          }
+        }
+        service.kill(GroupId(victim));
+        f.stop_at_end = false;
+      });
+      service.call_at(seconds(60), [&] { service.stop(); });
+      service.run(*f.seen, [&] { f.publish_and_fetch(f.everyone()); });
+      f.expect_sound();
+      for (const auto& [call, group] : f.fetches) {
+        if (group == GroupId(victim)) continue;
+        ASSERT_NE(f.seen->end(call), nullptr) << group.value();
+        EXPECT_EQ(f.seen->end(call)->result.status, CallStatus::Ok) << group.value();
+      }
+      EXPECT_GE(service.moved().wan, f.world.model());
+      EXPECT_LE(service.moved().wan, allowed);
+      any_extra = any_extra || service.moved().wan > f.world.model();
+    }
+  }
+  EXPECT_TRUE(any_extra) << "nobody who died had brought anything";
+}
+
+// One that dies before it has begun to read leaves its children to somebody else: of them one reads
+// over the WAN, the others from it. What was under way to each when it got another parent is lost.
+TEST(ProtocolService, ChildrenOfADeadSeedCrossTheWanOnce) {
+  testing_support::ClusterShape shape = small(1, 4);
+  shape.datacenters = 2;
+  for (std::uint32_t victim = 4; victim < 8; ++victim) {
+    SCOPED_TRACE(fmt::format("victim {}", victim));
+    Fixture f(shape);
+    ProtocolService& service = f.make();
+    at_share(f, 0.3, [&] {
+      service.kill(GroupId(victim));
+      f.stop_at_end = false;
+    });
+    service.call_at(seconds(60), [&] { service.stop(); });
+    service.run(*f.seen, [&] { f.publish_and_fetch(f.everyone()); });
+    f.expect_sound();
+    std::map<WorkerId, std::uint32_t> under_way;  // blocks
+    for (const Plan& plan : f.seen->made) {
+      for (const Stripe& stripe : plan.stripes) {
+        for (const Edge& edge : stripe.edges) {
+          const bool enters = edge.child.value() >= 4 * f.world.ranks() &&
+                              edge.parent.value() < 4 * f.world.ranks();
+          if (!enters) continue;
+          under_way[edge.child] = std::max(under_way[edge.child], edge.window);
+        }
+      }
+    }
+    Bytes allowed = f.world.model();
+    for (const auto& [worker, blocks] : under_way) allowed += Bytes(16 << 20) * blocks;
+    EXPECT_LE(service.moved().wan, allowed);
+  }
+}
+
 // The makespan of the same update without a fault.
 Time quiet_makespan(const testing_support::ClusterShape& shape) {
   Fixture f(shape);

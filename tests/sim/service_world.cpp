@@ -92,14 +92,16 @@ void Recorder::call_ended(GroupId group, GroupCall call, const CallResult& resul
 void Recorder::runs_changed(GroupId group, const std::optional<Version>& version) {
   runs[group] = {version, service_.now()};
 }
-void Recorder::block_delivered(WorkerId receiver, BlockId /*block*/, WorkerId source) {
+void Recorder::block_delivered(WorkerId receiver, BlockId block, WorkerId source) {
   ++deliveries[receiver];
   ++from[{receiver, source}];
   ++delivered;
+  if (on_block) on_block(receiver, block);
   if (on_delivery) on_delivery();
 }
-void Recorder::planned(const Demand& /*demand*/, const Plan* /*plan*/, const std::string& problem) {
+void Recorder::planned(const Demand& /*demand*/, const Plan* plan, const std::string& problem) {
   ++plans;
+  if (plan != nullptr) made.push_back(*plan);
   if (!problem.empty()) problems.push_back(problem);
 }
 void Recorder::fault_detected(WorkerId lost, WorkerId by) {

@@ -75,6 +75,8 @@ class Recorder final : public ServiceObserver {
   std::vector<std::string> problems;
   std::function<void(GroupId, GroupCall, const CallResult&)> on_end;
   std::function<void()> on_delivery;
+  std::function<void(WorkerId receiver, BlockId block)> on_block;
+  std::vector<Plan> made;  // the plans
 
   [[nodiscard]] const End* end(GroupCall call) const {
     const auto at = ends.find(call);
