@@ -88,8 +88,7 @@ struct BlockHere {
 struct TransferFilled {  // nothing that was assigned is missing
   PlanNumber plan = 0;
 };
-struct TransferQuiet {  // after StopTransfer: nothing is written any more, blocks are still
-                        // digested
+struct TransferQuiet {  // after StopTransfer: no read is open any more, but a digest is
   PlanNumber plan = 0;
 };
 struct TransferIdle {  // the answer to StopTransfer: no read and no digest is open any more

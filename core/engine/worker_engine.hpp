@@ -11,31 +11,27 @@
 //   4. Children hear of a verified block at once, unless the last message to that child is younger
 //      than the edge's have interval; then what comes until that time is told in one message. Each
 //      message repeats the 64 to 127 blocks before its news.
-//   5. Who waits for word from a parent asks again: `ask_interval` (or 16 have intervals, if that
-//   is
-//      more) after the parent's last news, then twice as long each time up to `ask_interval_most`.
-//   6. Every wait has a deadline: a read its own, everything together `no_progress`, after which
-//   all
-//      parents are given up (rule 7), or, where nobody gives others, the engine ends: Failed is its
-//      last command. When a read ran out of its time, later ones get twice as
-//      much, up to half of `no_progress`: many readers may queue at one source, more than any plan
-//      knows of, and with less time than the queue takes each would lose its place for ever.
-//   7. A parent is given up when it is lost (WorkerLost, PeerGone), when a read of it fails, and
-//   when
-//      a block of it has the wrong digest. The assignment then turns to an alternate by itself
-//      (Reparented): the plan's, else those of `add_alternate`, in the order in which they came
-//      (once the stripe was dropped or given anew: those that were named after that alone);
-//      never to one that is lost or was given up for this stripe. With nobody left it says
-//      NeedParent and waits for `assign` or `add_alternate`. What is verified is never read
-//      again.
+//   5. Who waits for word from a parent asks again: `ask_interval` after the parent's last news (or
+//      16 have intervals, if that is more), then twice as long each time up to `ask_interval_most`.
+//   6. Every wait has a deadline: a read its own, everything together `no_progress`. After that all
+//      parents are given up (rule 7) or, where nobody gives others, the engine ends: Failed is its
+//      last command. When a read ran out of its time, later ones get twice as much, up to half of
+//      `no_progress`: many readers may queue at one source, more than any plan knows of, and with
+//      less time than the queue takes each would lose its place for ever.
+//   7. A parent is given up when it is lost (WorkerLost, PeerGone), when a read of it fails, when a
+//      block of it has the wrong digest, and when nothing comes of anybody (rule 6). The assignment
+//      then turns to an alternate by itself (Reparented): the plan's, else those of
+//      `add_alternate`, in the order in which they came (once the stripe was dropped or given anew:
+//      those that were named after that alone); never to one that is lost or was given up for this
+//      stripe. With nobody left it says NeedParent and waits for `assign` or `add_alternate`. What
+//      is verified is never read again.
 //   8. A local range has at most one read: who reads blocks that an earlier parent was asked for
 //      waits until those reads and digests are done; they are cancelled, and count if they come.
 //   9. A source is slow when a read of it is open and nothing came of it for four planned block
 //      times (and at least `least_slow_time`): SlowSource is said once, and again only after four
 //      blocks came in at most eight block times. It goes on reading: slow is not dead.
 //  10. Who is a child's alternate in the plan, or was told to expect it, takes it as a child when
-//  it
-//      asks.
+//      that asks.
 //  11. At most `peer_reads` reads are open at one parent, and `port_reads` or `port_bytes` at one
 //      port of ours; assignments that this holds up take turns.
 //
